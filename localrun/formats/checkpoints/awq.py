@@ -13,7 +13,8 @@ from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.integers import CodedRows, IntegerCodes, held_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
-from localrun.formats.checkpoints.turned import TurnedCodes, TurnedMatrices, packed_matrices
+from localrun.formats.checkpoints.read_once import ReadOnce
+from localrun.formats.checkpoints.turned import TurnedCodes, packed_matrices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where the codes of eight rows lie in a word
 def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     """Every matrix of the `gemm` order with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
-    matrices = TurnedMatrices()
+    matrices = ReadOnce()
     for stem, (codes, zeros, scales) in packed_matrices(tensors):
         shape = codes.shape[1] * _IN_WORD, codes.shape[0]
         n_groups = scales.shape[0]

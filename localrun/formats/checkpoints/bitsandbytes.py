@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.checkpoints.expert_stacks import with_stacks
 from localrun.formats.checkpoints.integers import held_type
 from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.read_once import ReadOnce
 from localrun.formats.decode_table import NF4_VALUES
 from localrun.formats.json_files import parse_json
 from localrun.formats.quant import QUANT_TYPES
@@ -45,6 +47,7 @@ _MAX_STATE = 1 << 16
 def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
+    read_once = ReadOnce()
     embedding = next((info for name, info in tensors.items() if name.endswith(_EMBEDDINGS)), None)
     for name, codes in tensors.items():
         scales = tensors.get(f"{name.removesuffix('weight')}SCB")
@@ -57,11 +60,13 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             held = held_type(name, codes.shape[1], codes.shape[1], scales.qtype, 8, symmetric=True)
             found[name] = Int8Rows(appears_as(name, codes.shape, held, codes), parts)
         elif is_flat and codes.qtype in _STORAGES and not _OF_SENSES.search(name):
-            found[name] = four_bits(name, codes, tensors, embedding)
+            found[name] = four_bits(name, codes, tensors, embedding, read_once)
     return with_stacks(found, tensors)
 
 
-def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorInfo | None) -> JoinedTensor:
+def four_bits(
+    name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorInfo | None, read_once: ReadOnce
+) -> JoinedTensor:
     """A 4-bit matrix. Raises ModelFileError."""
     absmax, table = tensors[f"{name}.absmax"], tensors.get(f"{name}.quant_map")
     state = next((tensors[name + _STATE + kind] for kind in ("nf4", "fp4") if name + _STATE + kind in tensors), None)
@@ -91,12 +96,14 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
     elif is_nf4 and shape[1] % _BLOCK == 0:
         held = "NF4_G64"
     parts = (codes, absmax, table, state, *(part for part in nested if part is not None))
-    return FourBits(appears_as(name, shape, held, codes), parts)
+    return FourBits(appears_as(name, shape, held, codes), parts, read_once)
 
 
 @dataclass(frozen=True)
 class FourBits(JoinedTensor):
     """`parts` are codes, scales, the table, the description and, where scales are codes, their scales and table."""
+
+    read_once: ReadOnce = field(compare=False, repr=False)
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
@@ -104,8 +111,8 @@ class FourBits(JoinedTensor):
         from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
         from localrun.formats.checkpoints.small_floats import in_floats
 
-        block, scales = self.block_scales(read_rows)
-        n_cols = self.info.shape[1]
+        all_rows, n_cols = self.info.shape
+        block, scales = self.read_once.get(self.info.name, all_rows, n_rows, partial(self.block_scales, read_rows))
         first, count = first_row * n_cols, n_rows * n_cols
         raw = read_bytes(read_rows, self.parts[0], first // 2, -(-(first + count) // 2) - first // 2)
         if self.info.qtype == "NF4_G64":

@@ -5,6 +5,8 @@ factor, too, despite its name. Experts in one tensor are [n, rows, columns], or 
 """
 
 from collections.abc import Mapping
+from dataclasses import field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -21,6 +23,7 @@ from localrun.formats.checkpoints.joined import (
     misfit,
 )
 from localrun.formats.checkpoints.mx import EXPONENTS, GROUP
+from localrun.formats.checkpoints.read_once import ReadOnce
 from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.files import shown
 from localrun.formats.quant import QUANT_TYPES
@@ -39,6 +42,7 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     ModelFileError where parts do not fit.
     """
     found: Joined = {}
+    read_once = ReadOnce()
     matrices = {name: codes for name, codes in tensors.items() if codes.qtype in CODES and matrix_name(name, "")}
     scales_of = {name: tensors[name + end] for name in matrices for end in _SCALE_ENDINGS if name + end in tensors}
     for name, codes in matrices.items():
@@ -61,7 +65,7 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             if turned:
                 block, shape = block[::-1], (shape[0], shape[2], shape[1])
             qtype = "F32" if name.endswith(ROUTERS) else held_type(codes, scales, block[1], shape[-1])
-            found[name] = ScaledFp8(appears_as(name, shape, qtype, codes), (codes, scales), block, turned)
+            found[name] = ScaledFp8(appears_as(name, shape, qtype, codes), (codes, scales), block, turned, read_once)
     return found
 
 
@@ -150,6 +154,7 @@ class ScaledFp8(JoinedTensor):
 
     block: tuple[int, int]
     turned: bool
+    read_once: ReadOnce = field(compare=False, repr=False)
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
@@ -160,7 +165,9 @@ class ScaledFp8(JoinedTensor):
         codes, (of_matrix, n_cols) = self.parts[0], self.info.shape[-2:]
         raw = self.codes(read_rows, first_row, n_rows)
         matrix, row = np.divmod(np.arange(first_row, first_row + n_rows), of_matrix)
-        factors = self.block_scales(read_rows)[matrix, row // self.block[0]]
+        n_all = prod(self.info.shape[:-1])
+        scales = self.read_once.get((self.info.name, "scales"), n_all, n_rows, lambda: self.block_scales(read_rows))
+        factors = scales[matrix, row // self.block[0]]
         if self.info.qtype != "F32":
             spread = self.spread(factors, QUANT_TYPES[self.info.qtype].block_size)
             return f8_blocks(self.info.qtype, checked(codes, raw), spread)
@@ -177,11 +184,22 @@ class ScaledFp8(JoinedTensor):
 
         if not self.turned:
             return read_bytes(read_rows, self.parts[0], first_row, n_rows)
-        of_matrix, n_cols = self.info.shape[-2:]
-        first, last = first_row // of_matrix, -(-(first_row + n_rows) // of_matrix)
-        whole = read_bytes(read_rows, self.parts[0], first * n_cols, (last - first) * n_cols)
-        rows = whole.reshape(-1, n_cols, of_matrix).swapaxes(1, 2).reshape(-1, n_cols)
-        return np.ascontiguousarray(rows[first_row - first * of_matrix :][:n_rows]).ravel()
+        of_matrix, found = self.info.shape[-2], []
+        while n_rows:
+            number, row = divmod(first_row, of_matrix)
+            count = min(n_rows, of_matrix - row)
+            read = partial(self.turned_matrix, read_rows, number)
+            found.append(self.read_once.get((self.info.name, number), of_matrix, count, read)[row : row + count])
+            first_row, n_rows = first_row + count, n_rows - count
+        return np.concatenate(found).ravel()
+
+    def turned_matrix(self, read_rows: ReadRows, number: int) -> Any:
+        """Codes of one matrix that is [columns, rows] in the file, uint8 [rows, columns]."""
+        from localrun.formats.checkpoints.parts import read_bytes
+        from localrun.formats.checkpoints.turned import turn
+
+        n_rows, n_cols = self.info.shape[-2:]
+        return turn(read_bytes(read_rows, self.parts[0], number * n_cols, n_cols).reshape(n_cols, n_rows))
 
     def block_scales(self, read_rows: ReadRows) -> Any:
         """Scales of all matrices. -> f32 [matrices, blocks down, blocks across]"""

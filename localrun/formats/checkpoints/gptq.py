@@ -15,7 +15,8 @@ from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.groups import may_be_sorted, with_order
 from localrun.formats.checkpoints.integers import held_type, level_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
-from localrun.formats.checkpoints.turned import TurnedCodes, TurnedMatrices, packed_matrices
+from localrun.formats.checkpoints.read_once import ReadOnce
+from localrun.formats.checkpoints.turned import TurnedCodes, packed_matrices
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def join_gptq(
     `less_one`: zero points in the file are less by one.
     """
     found: Joined = {}
-    matrices = TurnedMatrices()
+    matrices = ReadOnce()
     is_ordered, is_symmetric = told(config, "desc_act") and not config.get("static_groups"), tells_symmetric(config)
     for stem, (codes, zeros, scales) in packed_matrices(tensors):
         n_groups, n_rows = scales.shape

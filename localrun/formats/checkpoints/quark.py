@@ -14,7 +14,8 @@ from localrun.formats.checkpoints.awq import PLACES, GemmCodes
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.integers import SCALE_TYPES, held_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
-from localrun.formats.checkpoints.turned import Turned, TurnedMatrices, read_words, turn
+from localrun.formats.checkpoints.read_once import ReadOnce
+from localrun.formats.checkpoints.turned import Turned, read_words, turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ def join_quark(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     in_order = isinstance(export, Mapping) and export.get("pack_method") == "order"
     is_signed, symmetric = weight["dtype"] == "int4", weight.get("symmetric") is True
     found: Joined = {}
-    matrices = TurnedMatrices()
+    matrices = ReadOnce()
     for name, codes in tensors.items():
         if not name.endswith(".weight") or codes.qtype != "I32":
             continue

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import field
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes
 from localrun.formats.checkpoints.joined import ReadRows, Tensors, misfit
+from localrun.formats.checkpoints.read_once import ReadOnce
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
     import numpy as np
 
 _ROWS_AT_ONCE = 64
-_MOST_KEPT = 4  # loading reads rows of one or two matrices at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,38 +25,6 @@ class Turned:
     words: np.ndarray  # uint32 [rows or eighths of them, words]
     zeros: np.ndarray  # int8, of 8 bits int16 [rows, groups]
     scales: np.ndarray  # f32 [rows, groups]
-
-
-@dataclass(slots=True)
-class _Kept:
-    rows_left: int
-    lock: Lock = field(default_factory=Lock)
-    turned: Turned | None = None
-
-
-class TurnedMatrices:
-    """Matrices of a folder that are being read.
-
-    Each is read once, and cached until all of its rows were requested, or until others replaced it. Any thread may ask.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: dict[str, _Kept] = {}
-
-    def get(self, name: str, total_rows: int, n_rows: int, read: Callable[[], Turned]) -> Turned:
-        """A matrix of `total_rows`, for `n_rows` of them."""
-        with self._lock:
-            kept = self._kept.pop(name, None) or _Kept(total_rows)
-            kept.rows_left -= n_rows
-            if kept.rows_left > 0:
-                self._kept[name] = kept
-            while len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-        with kept.lock:
-            if kept.turned is None:
-                kept.turned = read()
-            return kept.turned
 
 
 def packed_matrices(tensors: Tensors) -> list[tuple[str, tuple[TensorInfo, TensorInfo, TensorInfo]]]:
@@ -88,7 +54,7 @@ class TurnedCodes(IntegerCodes):
     """A matrix whose parts are codes, zero points and scales, [columns or groups, rows]: the first two in words."""
 
     bits: int
-    matrices: TurnedMatrices = field(compare=False, repr=False)
+    matrices: ReadOnce = field(compare=False, repr=False)
 
     def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
         whole = self.matrices.get(self.info.name, self.info.shape[0], n_rows, lambda: self.read_turned(read_rows))
