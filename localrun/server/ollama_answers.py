@@ -23,6 +23,7 @@ from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.json_response import to_json
 from localrun.server.ollama_contexts import Contexts
+from localrun.server.openai_logprobs import with_others
 from localrun.server.refusal import Refusal
 from localrun.server.tool_arguments import arguments_of
 
@@ -56,11 +57,12 @@ class OllamaCodec(Codec):
         self._messages = () if asked.requests[0].images else asked.requests[0].messages  # images have no ids to send
         self._context: list[int] = []
         self._arguments: list[str] = []  # of the open call
+        self._logprobs: list[Json] = []  # of an answer that is sent whole
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Token(_, text, channel):
-                return line(self._piece(channel, text)) if text else b""
+            case Token(_, text, channel, logprob):
+                return self._token(text, channel, [] if logprob is None else [with_others(logprob)])
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
                 return line({**self._last(completion, "", ""), **self.figures_field})
@@ -69,6 +71,12 @@ class OllamaCodec(Codec):
             case Accepted() | ImageProgress() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
+
+    def _token(self, text: str, channel: Channel, logprobs: list[Json]) -> bytes:
+        if not self.asked.is_stream:
+            self._logprobs += logprobs
+        told = {"logprobs": logprobs} if logprobs else {}
+        return line({**self._piece(channel, text), **told}) if text or told else b""
 
     def _call(self, part: ToolCallDelta) -> bytes:
         """A call once it is complete: Ollama sends calls in one piece, and none that was cut."""
@@ -96,7 +104,7 @@ class OllamaCodec(Codec):
         complete = [call for call in completion.tool_calls if call.is_complete]
         if complete:
             last["message"]["tool_calls"] = [as_call(number, call) for number, call in enumerate(complete)]
-        return last
+        return {**last, "logprobs": self._logprobs} if self._logprobs else last
 
     def _piece(self, channel: Channel, text: str) -> Json:
         said = self._said(text, "") if channel == "answer" else self._said("", text)

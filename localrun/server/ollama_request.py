@@ -11,6 +11,7 @@ from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.openai_fields import longest, sampling, stops
+from localrun.server.openai_logprobs import wanted_logprobs
 from localrun.server.request_fields import inference_request, is_begun
 from localrun.server.request_images import MAX_IMAGES, read_image
 
@@ -69,8 +70,6 @@ def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
 def _asked(body: Body, request: Request | None) -> OllamaRequest:
     """Read the fields that chat and generate share; they are checked in a request without a prompt, too."""
     options = body.inner("options")
-    if body.values.get("logprobs"):
-        raise body.wrong("logprobs", "localrun does not have this here yet")
     limited = replace(
         request or Request(),
         sampling=sampling(options),
@@ -79,6 +78,7 @@ def _asked(body: Body, request: Request | None) -> OllamaRequest:
         think=_think(body),
         ctx=longest(options, "num_ctx", 1),
         constraint=ollama_format(body),
+        logprobs=wanted_logprobs(body),
     )
     ignored = (*IGNORED, *(f"options.{name}" for name in IGNORED_OPTIONS))
     return OllamaRequest(inference_request(body, (limited,), ignored, streams=True), loads_only=request is None)

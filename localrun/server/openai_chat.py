@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import assert_never
 
-from localrun.base.check import MAX_LOGPROBS
 from localrun.base.events import (
     Accepted,
     Completion,
@@ -35,7 +34,7 @@ from localrun.server.openai_fields import (
     stops,
     think,
 )
-from localrun.server.openai_logprobs import chat_logprobs
+from localrun.server.openai_logprobs import chat_logprobs, wanted_logprobs
 from localrun.server.openai_usage import finish_reason
 from localrun.server.request_documents import KINDS as DOCUMENTS
 from localrun.server.request_documents import document_text
@@ -62,7 +61,7 @@ def read_chat(body: Body) -> InferenceRequest:
         stop=stops(body),
         think=think(body),
         tools=function_tools(body),
-        logprobs=_logprobs(body),
+        logprobs=wanted_logprobs(body),
         constraint=response_format(body),
         continues=continues(body, messages),
     )
@@ -84,15 +83,6 @@ def continues(body: Body, messages: Sequence[RequestMessage]) -> bool:
     if messages[-1]["role"] != "assistant" or not messages[-1]["content"] or "tool_calls" in messages[-1]:
         raise body.wrong("continue_final_message", "the last message has to be text of the assistant")
     return True
-
-
-def _logprobs(body: Body) -> int | None:
-    """Number of likeliest tokens reported at each position; None without logprobs."""
-    if body.flag("logprobs"):
-        return body.whole("top_logprobs", 0, 0, MAX_LOGPROBS)
-    if body.whole("top_logprobs", 0, 0, MAX_LOGPROBS):
-        raise body.wrong("top_logprobs", "logprobs has to be true for it")
-    return None
 
 
 def _message(body: Body) -> RequestMessage:

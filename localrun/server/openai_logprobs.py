@@ -1,10 +1,12 @@
-"""Logprobs in the two forms of OpenAI's protocols."""
+"""Logprobs in the two forms of OpenAI's protocols, one of which Ollama has, too."""
 
 import codecs
 from collections.abc import Sequence
 
+from localrun.base.check import MAX_LOGPROBS
 from localrun.base.events import TokenLogprob, TopLogprob
 from localrun.base.request import Json
+from localrun.server.json_body import Body
 
 
 class TextOffsets:
@@ -23,10 +25,23 @@ class TextOffsets:
         return max(0, begin)
 
 
+def wanted_logprobs(body: Body) -> int | None:
+    """Number of likeliest tokens that a chat wants at each position; None without logprobs."""
+    if body.flag("logprobs"):
+        return body.whole("top_logprobs", 0, 0, MAX_LOGPROBS)
+    if body.whole("top_logprobs", 0, 0, MAX_LOGPROBS):
+        raise body.wrong("top_logprobs", "logprobs has to be true for it")
+    return None
+
+
 def chat_logprobs(tokens: Sequence[TokenLogprob]) -> Json:
     """The logprobs of a chat choice."""
-    content = [_entry(token) | {"top_logprobs": [_entry(other) for other in token.top]} for token in tokens]
-    return {"content": content, "refusal": None}
+    return {"content": [with_others(token) for token in tokens], "refusal": None}
+
+
+def with_others(token: TokenLogprob) -> Json:
+    """A token and the likeliest ones in its place."""
+    return _entry(token) | {"top_logprobs": [_entry(other) for other in token.top]}
 
 
 def completion_logprobs(tokens: Sequence[TokenLogprob], offsets: TextOffsets) -> Json:

@@ -81,6 +81,19 @@ def test_durations_are_nanoseconds_and_cached_tokens_are_of_the_prompt(real: oll
         assert 1_000 < parts <= (answer.total_duration or 0)
 
 
+def test_logprobs_are_those_of_openais_chats(real: ollama.Client) -> None:
+    asked: Any = {"logprobs": True, "top_logprobs": 2, "options": {"num_predict": 6, "seed": 3}}
+    whole = real.chat("builtin", HI, **asked)
+    pieces = list(real.chat("builtin", HI, stream=True, **asked))
+    generated = real.generate("builtin", HI[0]["content"], **asked)
+    body = {"messages": HI, "logprobs": True, "top_logprobs": 2, "max_tokens": 6, "seed": 3}
+    chat = real._client.post("/v1/chat/completions", json=body).json()["choices"][0]["logprobs"]["content"]
+    told = [(one["token"], one["logprob"], [other["token"] for other in one["top_logprobs"]]) for one in chat]
+    for said in (whole.logprobs, generated.logprobs, [one for piece in pieces for one in piece.logprobs or ()]):
+        assert [(one.token, one.logprob, [other.token for other in one.top_logprobs or ()]) for one in said] == told
+    assert real.chat("builtin", HI, options={"num_predict": 2}).logprobs is None
+
+
 def test_num_ctx_is_a_limit_of_the_request_and_loads_nothing(real: ollama.Client) -> None:
     """Clients send another one with each request, and Ollama loads anew (Aider#3594)."""
     n_prompt = real.chat("builtin", HI, options={"num_predict": 1}).prompt_eval_count or 0
@@ -180,7 +193,8 @@ def test_generate_renders_or_is_raw(fake: FakeClient, http: httpx.Client) -> Non
     [
         ("chat", "messages[0].role", [{"role": "wizard"}]),
         ("chat", "messages[0].images", [{"role": "user", "content": "", "images": ["eA=="]}]),
-        ("chat", "logprobs", True),
+        ("chat", "logprobs", "yes"),
+        ("chat", "top_logprobs", 2),
         ("chat", "think", "loud"),
         ("chat", "keep_alive", "soon"),
         ("chat", "keep_alive", "1e99h"),
