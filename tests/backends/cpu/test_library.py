@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
+from localrun_testing.instruction_sets import SOURCES, SUPPORT, compiled, tool
 
 from localrun.backends.cpu import library
 from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
@@ -71,12 +72,10 @@ def test_the_isa_is_the_strongest_of_this_machine(native: NativeLibrary) -> None
     platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(),
     reason="windows and macos have no /proc/cpuinfo",
 )
-def test_every_feature_is_seen_as_the_system_sees_it(tmp_path: Path) -> None:
+def test_every_feature_is_seen_as_the_system_sees_it() -> None:
     """Asked of the processor by the library itself: Clang up to 18 has no names for some."""
-    kernels, driver = REPOSITORY / "kernels" / "cpu", tmp_path / "driver"
-    sources = (REPOSITORY / "tests" / "support" / "features_driver.cpp", kernels / "runtime" / "cpu_features.cpp")
-    command: list[str | Path] = ["c++", "-std=c++17", "-I", kernels, *sources, "-o", driver]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [tool("c++"), "-std=c++17", f"-I{SOURCES}"]
+    driver = compiled(command, SUPPORT / "features_driver.cpp", SOURCES / "runtime" / "cpu_features.cpp")
     names = (
         "fma f16c avx2 avx_vnni avx512f avx512dq avx512bw avx512vl avx512_vnni avx512_bf16 avx512vbmi "
         "amx_bf16 amx_tile amx_int8"

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing import REPOSITORY
-from localrun_testing.instruction_sets import library_in_use
+from localrun_testing.instruction_sets import SOURCES, SUPPORT, compiled, library_in_use, tool
 from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
 from localrun_testing.waiting import PATIENCE, until
 
@@ -73,22 +72,16 @@ def test_many_short_jobs_one_after_another(library: ctypes.CDLL) -> None:
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_driver(tmp_path_factory.mktemp("threads"))
+def driver() -> Path:
+    return build_driver()
 
 
-def build_driver(folder: Path, *flags: str) -> Path:
+def build_driver(*flags: str) -> Path:
     """tests/support/threads_driver.cpp, which contains the threads of the library."""
     if sys.platform == "win32":
         pytest.skip("the driver holds threads by signals: windows has none")
-    kernels, built = REPOSITORY / "kernels" / "cpu", folder / "driver"
-    sources = (
-        REPOSITORY / "tests" / "support" / "threads_driver.cpp",
-        kernels / "runtime" / "parallel_for.cpp",
-    )
-    command: list[str | Path] = ["c++", "-std=c++17", "-O1", "-pthread", *flags, "-I", kernels, *sources, "-o", built]
-    subprocess.run(command, check=True, capture_output=True)
-    return built
+    command = [tool("c++"), "-std=c++17", "-O1", "-pthread", *flags, f"-I{SOURCES}"]
+    return compiled(command, SUPPORT / "threads_driver.cpp", SOURCES / "runtime" / "parallel_for.cpp")
 
 
 def drive(*command: str | Path) -> None:
@@ -127,8 +120,8 @@ def test_phases_of_more_threads_than_cores(driver: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [("held",), ("slow",), ("few",), ("stress", "300")])
-def test_threads_race_for_nothing(what: tuple[str, ...], tmp_path: Path) -> None:
-    built = build_driver(tmp_path, "-fsanitize=thread", "-g1")
+def test_threads_race_for_nothing(what: tuple[str, ...]) -> None:
+    built = build_driver("-fsanitize=thread", "-g1")
     drive(*(["setarch", "-R"] if shutil.which("setarch") else []), built, *what)
 
 
