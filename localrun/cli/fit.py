@@ -10,20 +10,17 @@ import typer
 from localrun.backends.registry import BACKENDS, choose_gpu, usual_backend, usual_memory
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.image_words import cost_words
 from localrun.base.machine import memory as main_memory
 from localrun.base.settings import read_settings
-from localrun.base.units import gib, tps
 from localrun.cli.completion import complete_any_model, complete_precision
-from localrun.cli.console import note, write, write_json, write_table
+from localrun.cli.console import note, write, write_json
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
+from localrun.cli.fit_table import image_words, show_fit
 from localrun.cli.groups import DeviceOption, DraftOption, JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
 from localrun.cli.handover import as_json, print_hint, usual_plan
-from localrun.fit.estimate import FLOOR_MEANING, USUAL_CONTEXT, Fit, FitRow, speed_mark
+from localrun.fit.estimate import USUAL_CONTEXT, Fit
 from localrun.fit.machine_rates import machine_rates
-from localrun.fit.precisions import is_extreme
-from localrun.fit.quality import MEANING, kld_text, weight_kld
 from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.http import NetworkError
@@ -103,9 +100,9 @@ def fit(
             }
         )
     else:
-        _print(name, machine, table)
+        show_fit(name, machine, table)
         if images:
-            write(_image_words(images, table))
+            write(image_words(images, table))
         if elsewhere:
             print_hint(name, elsewhere)
     return DOES_NOT_FIT if check and (found is None or found.verdict == "no") else 0
@@ -173,56 +170,3 @@ def _table(
     for unread, why in found.unreadable.items():
         note(f"{unread} cannot be read: {why}")
     return fit_preview(found, *asked), found.images
-
-
-def _image_words(images: "ImageCost", table: Fit) -> str:
-    """Tokens and memory of an image, and whether the recommended row has room for it."""
-    row = table.recommended
-    fits = None if row is None else row.images_fit
-    room = {None: "", True: ", for which there is room", False: ", for which there is no room"}[fits]
-    return f"Images: {cost_words(images.as_fields())}{room}.\n"
-
-
-def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
-    free = "if all of it is free" if machine["what_if"] else f"free of {gib(machine['total_bytes'])}"
-    write(f"{name}: memory by context, with {gib(machine['budget_bytes'])} {free}\n\n")
-    contexts = sorted({row.ctx for row in table.rows})
-    rows = table.rows
-    header = ("PRECISION", "KV", "WEIGHTS", "KLD", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
-    lines = [header]
-    for key in dict.fromkeys((row.precision, row.kv_codec) for row in rows):
-        of_key = {row.ctx: row for row in rows if (row.precision, row.kv_codec) == key}
-        first = of_key[contexts[0]]
-        about = "≈" if first.approximate else ""
-        longest = f"{first.max_ctx:,}" if first.max_ctx else "-"
-        cells = [_cell(of_key[ctx]) for ctx in contexts]
-        speed = speed_mark(first) + tps(first.est_decode_tps)
-        nats = weight_kld(first.precision)
-        kld = "-" if nats is None else kld_text(nats)
-        lines.append((*key, about + gib(first.weights_bytes), kld, *cells, longest, speed))
-    write_table(lines)
-    from_disk = " with * weights stay on disk, and it is slow;" if any(row.verdict == "disk" for row in rows) else ""
-    write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
-    if rows and rows[0].adapter_bytes:
-        write(f"Weights include {gib(rows[0].adapter_bytes)} of adapters, which every token reads.\n")
-    guessed, busy = any(not row.est_is_measured for row in rows), any(row.est_is_floor for row in rows)
-    limits = "are estimated from the limits of this machine" if guessed else "are measured here"
-    write(f"Speeds {'with ~ ' if guessed and not busy else ''}{limits}{FLOOR_MEANING if busy else ''}.\n")
-    if any(weight_kld(row.precision) is not None for row in rows):
-        write(f"{MEANING}\n")
-    extreme = dict.fromkeys(row.precision for row in rows if is_extreme(row.precision))
-    if extreme:
-        write(f"About two bits per weight or fewer, answers get visibly worse: {', '.join(extreme)}.\n")
-    found = table.recommended
-    if found is None:
-        write(f"None is recommended: {table.reason}.\n")
-    else:
-        cache = "" if found.kv_codec == "f16" else f" and the KV cache as {found.kv_codec}"
-        write(f"Recommended: {found.precision} with a context of {found.ctx:,}{cache}: {table.reason}.\n")
-        if found.kept_kv_bytes:
-            write(f"Cached chats may use up to {gib(found.kept_kv_bytes)} more of the free memory.\n")
-
-
-def _cell(row: FitRow) -> str:
-    size = gib(row.total_bytes)
-    return {"fits": size, "tight": f"({size})", "disk": f"{size}*", "no": "-"}[row.verdict]
