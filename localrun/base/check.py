@@ -39,20 +39,23 @@ def check_request(request: Request) -> None:
     check_logprobs("prompt_logprobs", request.prompt_logprobs)
     check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
-    check_choice("tool_choice", request.tool_choice, get_args(ToolChoice))
-    names = names_of(request.tools)
-    can_call = bool(names) and bool(request.messages)
-    check(can_call or request.tool_choice != "required", "tool_choice", "required", "messages and tools are needed")
-    for name in request.allowed_tools:
-        check(name in names, "allowed_tools", name, f"one of {', '.join(names) or 'some tools'} is needed")
-    is_flag = isinstance(request.parallel_tool_calls, bool)
-    check(is_flag, "parallel_tool_calls", request.parallel_tool_calls, "True or False is needed")
     check_choice("overflow", request.overflow, get_args(Overflow))
     check_choice("priority", request.priority, get_args(Priority))
     check(request.deadline is None or is_duration(request.deadline), "deadline", request.deadline, "seconds are needed")
     is_time = is_duration(request.gather_ms) and isinstance(request.gather_ms, int)
     check(is_time, "gather_ms", request.gather_ms, "milliseconds are needed, as a whole number")
     check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")
+    _check_text(request)
+    _check_tools(request)
+    if request.constraint is not None:
+        check(isinstance(request.constraint, Constraint), "constraint", request.constraint, "a Constraint is needed")
+        check_constraint(request.constraint)
+    for text in request.stop:
+        check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
+
+
+def _check_text(request: Request) -> None:
+    """Check the prompt, its ids or the messages."""
     check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
     is_ids = all(isinstance(token, int) and not isinstance(token, bool) for token in request.prompt_ids)
     check(is_ids, "prompt_ids", request.prompt_ids, "token ids are needed")
@@ -62,11 +65,18 @@ def check_request(request: Request) -> None:
         check(is_one, "a message", message, '{"role": "user", "content": "…"} is needed')
     is_answer = bool(request.messages) and request.messages[-1].get("role") == "assistant"
     check(is_answer or not request.continues, "continues", True, "the last message has to be an answer")
-    if request.constraint is not None:
-        check(isinstance(request.constraint, Constraint), "constraint", request.constraint, "a Constraint is needed")
-        check_constraint(request.constraint)
-    for text in request.stop:
-        check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
+
+
+def _check_tools(request: Request) -> None:
+    """Check the tools, and which of them may or must be called."""
+    check_choice("tool_choice", request.tool_choice, get_args(ToolChoice))
+    names = names_of(request.tools)
+    can_call = bool(names) and bool(request.messages)
+    check(can_call or request.tool_choice != "required", "tool_choice", "required", "messages and tools are needed")
+    for name in request.allowed_tools:
+        check(name in names, "allowed_tools", name, f"one of {', '.join(names) or 'some tools'} is needed")
+    is_flag = isinstance(request.parallel_tool_calls, bool)
+    check(is_flag, "parallel_tool_calls", request.parallel_tool_calls, "True or False is needed")
 
 
 def check_load(options: LoadOptions) -> None:
