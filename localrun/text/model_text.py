@@ -95,8 +95,10 @@ class ModelText:
             return PromptIds(ids, 0, "", 0.0, _ms_since(started))
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
-        if request.continues:
-            return self._begun(request, ctx, images)
+        return self._begun(request, ctx, images) if request.continues else self._asked(request, ctx, images)
+
+    def _asked(self, request: Request, ctx: int, images: KnownImages) -> PromptIds:
+        """The ids of messages that an answer follows."""
         arranged = self._arranged(request)
         messages, notes = arranged.messages, arranged.notes
         placed = self._placed(messages, images)
@@ -112,7 +114,7 @@ class ModelText:
             rendered, more_ms = self._render(request, spaced)
             render_ms += more_ms
             other = splice(self.tokenizer, request.known_ids, self._encode(rendered, placed))
-            spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
+            spliced = max(spliced, other, key=lambda one: one.n_kept)
         changed = change(self.tokenizer, spliced, messages)
         why = "" if changed is None else note(*changed)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
