@@ -126,6 +126,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "scales of integers": (BLOCKS, "BAD_TENSOR", put("weight_scale_inv", lambda tensor: tensor.to(torch.int32))),
     "a code that is no number": (BLOCKS, "NOT_FINITE", put("weight", nowhere(0x7F))),
     "a block's scale that is no number": (BLOCKS, "NOT_FINITE", put("weight_scale_inv", nowhere(0x7FC00000))),
+    "a block's scale that is too large": (BLOCKS, "NOT_FINITE", put("weight_scale_inv", nowhere(0x7F7FFFFF))),
     "a matrix's scale that is no number": (WHOLE, "NOT_FINITE", put("weight_scale", nowhere(0x7FC00000))),
     "one scale where all are of blocks": (
         BLOCKS,
@@ -250,6 +251,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
 }
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("lie", LIES)
 def test_parts_that_lie_are_refused(lie: str, tmp_path: Path) -> None:
     name, code, change = LIES[lie]

@@ -119,6 +119,12 @@ OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample
         {"weight_scale_inv": "weight_scale"},
     ),
     "autoround fp8_static": ("fp8-channel", AUTO_ROUND | {"packing_format": "auto_round:fp8_static"}, {}),
+    "transformers' mxfp8": ("compressed-mxfp8", {"quant_method": "mxfp8"}, {"weight_scale": "weight_scale_inv"}),
+    "transformers' metal": (
+        "mlx-02-affine-4-g64",
+        {"quant_method": "metal", "bits": 4, "group_size": 64},
+        {"biases": "qbiases"},
+    ),
     "quark fp8": ("fp8-tensor", QUARK | {"global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, {}),
 }
 

@@ -172,7 +172,8 @@ class ScaledFp8(JoinedTensor):
             spread = self.spread(factors, QUANT_TYPES[self.info.qtype].block_size)
             return f8_blocks(self.info.qtype, checked(codes, raw), spread)
         values = numbers_of(codes, raw).reshape(n_rows, n_cols)
-        values *= self.spread(factors, 1)
+        with np.errstate(over="ignore"):  # infinity is refused
+            values *= self.spread(factors, 1)
         check_finite(codes, values)
         return bytearray(values.data)
 

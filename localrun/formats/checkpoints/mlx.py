@@ -50,7 +50,7 @@ def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         scales = tensors.get(stem + "scales")
         if codes.qtype != "U32" or scales is None or stem == name:
             continue
-        biases = tensors.get(stem + "biases")
+        biases = tensors.get(stem + "biases") or tensors.get(stem + "qbiases")  # as transformers calls them
         packing = packing_of(stem.removesuffix("."), config, codes, scales)
         shape = checked_shape(codes, scales, biases, packing)
         if packing.mode != "affine":

@@ -55,7 +55,7 @@ _BITS_HELD = "BF16, F16 or F32, as the model's other weights are"
 _ROWS = (
     Method(("mxfp4",), join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
     Method(
-        (MLX,),
+        (MLX, "metal"),
         join_mlx,
         "",
         "affine of 1, 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
@@ -100,7 +100,7 @@ _ROWS = (
         "MXFP4",
     ),
     Method(
-        ("compressed-tensors mxfp8-quantized", "modelopt MXFP8"),
+        ("mxfp8", "compressed-tensors mxfp8-quantized", "modelopt MXFP8"),
         join_nvfp4,
         "mxfp8",
         "MXFP8 likewise",
