@@ -19,6 +19,7 @@ from localrun.server.request_headers import key_of
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 16 << 10
 OPEN_PATHS = ("/health",)  # that need no key, and reveal nothing
+_FORM = "application/x-www-form-urlencoded"
 _LOOPBACK_NAMES = ("localhost", "ip6-localhost")
 
 ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a path; the longest that fits
@@ -111,9 +112,8 @@ def is_loopback(host: str) -> bool:
 def _is_json(headers: Headers) -> bool:
     """Whether a body is declared as JSON. Some programs declare nothing, and `curl -d` a form, as in Ollama's examples;
     a page in a browser, which could do the same, always sends an Origin."""
-    kind = headers.get("content-type")
-    kind = kind if kind is None else kind.partition(";")[0].strip().lower()
-    if kind in (None, "application/x-www-form-urlencoded"):
+    kind = headers.get("content-type", _FORM).partition(";")[0].strip().lower()
+    if kind == _FORM:
         return "origin" not in headers and "sec-fetch-site" not in headers
     return kind == "application/json"
 
