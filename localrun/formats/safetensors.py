@@ -12,7 +12,7 @@ from localrun.formats.chat_templates import folder_templates, spare_template
 from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at
 from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
-from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
+from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index, weights_of
 from localrun.formats.weights import WeightFiles, rows_of
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shar
             return open_set(index)
     if single is not None:
         return [open_shard(folder / single)]
-    files = sorted(name for name in names if name.endswith(".safetensors"))
+    files = weights_of(names)
     if len(files) > 1:
         message = f"there are {len(files)} .safetensors files, and no {INDEX_NAME} that says how they belong together"
         raise bad_file(

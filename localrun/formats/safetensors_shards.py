@@ -1,6 +1,7 @@
 """The .safetensors files of a model: one, or the set that model.safetensors.index.json names."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from localrun.base.dataclass import dataclass
@@ -11,8 +12,22 @@ from localrun.formats.safetensors_header import read_header
 from localrun.formats.source import TensorInfo
 
 MAX_INDEX_BYTES = 24 << 20
+_SECOND_COPY = re.compile(r"consolidated[-.].*|adapter_.*|.*\.(?:fp|bf|int)(?:4|8|16|32)[-.].*")  # or an adapter
 _SHARD_HINT = "download the missing files of this model"
 _INDEX_HINT = "download model.safetensors.index.json and all .safetensors files again"
+
+
+def weights_of(names: Iterable[str], indexed: Collection[str] = ()) -> list[str]:
+    """Files of weights that loading opens: model.safetensors, else those of the index, else every one once.
+
+    `names` are all names in the folder, `indexed` those in its index where that could be read.
+    """
+    weights = sorted(name for name in names if name.endswith(".safetensors"))
+    if "model.safetensors" in weights:
+        return ["model.safetensors"]
+    if known := [name for name in weights if name in indexed]:
+        return known
+    return [name for name in weights if not _SECOND_COPY.fullmatch(name)] or weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,14 @@
 """The files of a folder that belong to its model, by name: weights, index, configs and tokenizer."""
 
 import re
-from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localrun.formats.chat_templates import MORE_TEMPLATES
 from localrun.formats.json_files import read_object
-from localrun.formats.safetensors_shards import MAX_INDEX_BYTES
+from localrun.formats.safetensors_shards import MAX_INDEX_BYTES, weights_of
 
 SAFETENSORS_INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"(?:model|consolidated)(?:-\d{5}-of-\d{5})?\.safetensors")
-_SECOND_COPY = re.compile(r"consolidated[-.].*|adapter_.*|.*\.(?:fp|bf|int)(?:4|8|16|32)[-.].*")  # or an adapter
 _BESIDE_WEIGHTS = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template"
     r"|preprocessor_config|processor_config|quantize_config|quant_config|hf_quant_config|tekken)\.json"
@@ -23,19 +21,6 @@ _BESIDE_WEIGHTS = re.compile(
 def is_beside_weights(name: str) -> bool:
     """Whether a file of this name, or path in its repository, is needed beside the weights."""
     return _BESIDE_WEIGHTS.fullmatch(name) is not None
-
-
-def weights_of(names: Iterable[str], indexed: Collection[str] = ()) -> list[str]:
-    """Files of weights that loading opens: model.safetensors, else those of the index, else every one once.
-
-    `names` are all names in the folder, `indexed` those in its index where that could be read.
-    """
-    weights = sorted(name for name in names if name.endswith(".safetensors"))
-    if "model.safetensors" in weights:
-        return ["model.safetensors"]
-    if known := [name for name in weights if name in indexed]:
-        return known
-    return [name for name in weights if not _SECOND_COPY.fullmatch(name)] or weights
 
 
 def weights_in(folder: Path) -> list[Path]:

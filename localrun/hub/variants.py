@@ -11,7 +11,8 @@ from localrun.base.errors import NotFoundError
 from localrun.formats.gguf_names import is_gguf, is_weights, whole_name
 from localrun.formats.helper_files import helper_beside_model, named_helper
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.model_files import is_beside_weights, weights_of
+from localrun.formats.safetensors_shards import weights_of
+from localrun.hub.model_files import is_beside_weights
 from localrun.hub.names import main_model, of_precision, parse_file_name
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 

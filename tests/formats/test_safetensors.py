@@ -102,6 +102,13 @@ def test_a_single_file_opens_with_its_folder(tmp_path: Path) -> None:
         assert model.metadata["model_type"] == "qwen3"
 
 
+@pytest.mark.parametrize("beside", ["adapter_model", "consolidated", "weights.fp16"])
+def test_an_adapter_or_a_second_copy_beside_the_weights_is_left_alone(beside: str, tmp_path: Path) -> None:
+    safetensors.torch.save_file({"F32": WEIGHTS["F32"]}, tmp_path / "weights.safetensors")
+    safetensors.torch.save_file({"I8": WEIGHTS["I8"]}, tmp_path / f"{beside}.safetensors")
+    assert_same_weights(open_safetensors(tmp_path), ["F32"])
+
+
 def test_model_safetensors_wins_over_a_leftover_index(tmp_path: Path) -> None:
     write_set(tmp_path)
     for name in SHARDS:
