@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -87,18 +88,24 @@ def room_of(module: str) -> str | None:
     return max(rooms, key=len, default=None)
 
 
-def imports_of(module: str, path: Path) -> Iterator[tuple[str, int]]:
+def imports_of(module: str, path: Path) -> tuple[tuple[str, int], ...]:
     """Every module that `path` imports, inside functions too, with its line."""
-    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return imports_in(path.read_text("utf-8"), package)
+
+
+@cache  # two tests go through all of the product
+def imports_in(source: str, package: str) -> tuple[tuple[str, int], ...]:
+    found = []
+    parents = package.split(".") if package else []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, node.lineno
+            found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
+            base = parents[: len(parents) - node.level + 1] if node.level else []
             target = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                yield f"{target}.{alias.name}", node.lineno
+            found += [(f"{target}.{alias.name}", node.lineno) for alias in node.names]
+    return tuple(found)
 
 
 def is_within(house: str, room: str | None) -> bool:

@@ -2,7 +2,9 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
 
 from localrun_testing import REPOSITORY
 
@@ -16,12 +18,27 @@ ABI = {f"localrun/backends/cpu/{name}.py" for name in ("abi", "abi_recurrent", "
 MIRRORED = {kind.__name__ for _, kind, *_ in AnyOp._fields_} | {"Candidates", "Instruction", "Value"}
 
 
-def modules() -> Iterator[tuple[str, ast.Module, int]]:
-    """Path, syntax tree and number of lines of every module of the product."""
-    for room in ROOMS:
-        for path in sorted((REPOSITORY / room).rglob("*.py")):
-            text = path.read_text("utf-8")
-            yield path.relative_to(REPOSITORY).as_posix(), ast.parse(text), len(text.splitlines())
+class Module(NamedTuple):
+    """Facts about a module: its public types, and its functions by place and name with their lines."""
+
+    path: str
+    types: list[str]
+    functions: dict[str, int]
+    n_lines: int
+
+
+def module_of(path: str, text: str) -> Module:
+    tree = ast.parse(text)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    lengths = {f"{path}:{one.lineno} {one.name}": (one.end_lineno or 0) - one.lineno + 1 for one in functions}
+    return Module(path, public_types(tree), lengths, len(text.splitlines()))
+
+
+@cache  # for all tests below: the product is parsed once
+def modules() -> list[Module]:
+    paths = [path for room in ROOMS for path in sorted((REPOSITORY / room).rglob("*.py"))]
+    return [module_of(path.relative_to(REPOSITORY).as_posix(), path.read_text("utf-8")) for path in paths]
 
 
 def public_types(tree: ast.Module) -> list[str]:
@@ -39,13 +56,13 @@ def is_type_variable(node: ast.stmt) -> bool:
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
 
 
-def homonyms(found: Iterator[tuple[str, ast.Module, int]]) -> dict[str, list[str]]:
+def homonyms(found: Iterable[Module]) -> dict[str, list[str]]:
     """Names of types that more than one module has, with those modules."""
     places = defaultdict(list)
-    for path, tree, _ in found:
-        for name in public_types(tree):
-            if not (path in ABI and name in MIRRORED):
-                places[name].append(path)
+    for module in found:
+        for name in module.types:
+            if not (module.path in ABI and name in MIRRORED):
+                places[name].append(module.path)
     return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
@@ -59,20 +76,14 @@ def test_homonyms_are_noticed() -> None:
         "b.py": "Box = int | str\nKey: TypeAlias = int\nT = TypeVar('T')",
         "c.py": "Key = str\nLID = 1\nclass _Lid: ...",
     }
-    found = ((path, ast.parse(source), 3) for path, source in sources.items())
+    found = (module_of(path, source) for path, source in sources.items())
     assert homonyms(found) == {"Box": ["a.py", "b.py"], "Key": ["b.py", "c.py"]}
 
 
 def test_files_are_short() -> None:
-    assert {path: lines for path, _, lines in modules() if lines > MAX_FILE_LINES} == {}
+    assert {one.path: one.n_lines for one in modules() if one.n_lines > MAX_FILE_LINES} == {}
 
 
 def test_functions_are_short() -> None:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    long = [
-        f"{path}:{node.lineno} {node.name}"
-        for path, tree, _ in modules()
-        for node in ast.walk(tree)
-        if isinstance(node, functions) and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES
-    ]
-    assert long == []
+    lengths = {place: lines for module in modules() for place, lines in module.functions.items()}
+    assert {place: lines for place, lines in lengths.items() if lines > MAX_FUNCTION_LINES} == {}
