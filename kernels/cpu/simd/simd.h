@@ -41,7 +41,8 @@
 //                                        for the first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
 //   v_pair_sums(codes, zero)             what such a sum begins with instead of c where starts_with_pairs(most, zero): AVX2
 //   WidenedSum                           the same of codes and activations of 16 bits, two a lane (v_first_third,
-//                                        v_second_fourth, v_store_widened), whose factors are in the activations: AVX2
+//                                        v_second_fourth, v_store_widened), whose factors are in the activations. Where
+//                                        LR_HAS_WIDENED_SUM: AVX2, whose other codes are multiplied as bytes, and generic
 //   WideCodeSum<most, zero, n>           the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
 //   v_dot_probabilities_4bit(c, x, codes, y, more)  of two vectors, codes of at most 15
@@ -60,6 +61,9 @@
 #endif
 #ifndef LR_HAS_BF16
 #define LR_HAS_BF16 0
+#endif
+#ifndef LR_HAS_WIDENED_SUM
+#define LR_HAS_WIDENED_SUM 0
 #endif
 #ifndef LR_HAS_DOT_I16
 #define LR_HAS_DOT_I16 0

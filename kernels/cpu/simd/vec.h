@@ -11,6 +11,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -168,6 +170,13 @@ LR_INLINE void v_store_n(float* p, f32v v, int n) {
   if (n > 0) memcpy(p, &v, (size_t)(n < VL ? n : VL) * 4);
 }
 #endif
+
+// GCC would make a tree of a chain of additions, which takes more registers than there are.
+template <class T> LR_INLINE void in_order([[maybe_unused]] T& sum) {
+#if defined(__SSE2__)
+  __asm__("" : "+x"(sum));
+#endif
+}
 
 // What lies at p may be something else from now on, so it is stored before, and loaded after.
 LR_INLINE void forget_memory(const void* p) { __asm__ volatile("" ::"r"(p) : "memory"); }

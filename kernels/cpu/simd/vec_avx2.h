@@ -106,9 +106,6 @@ template <int by> LR_INLINE u8v v_join(u8v code, u8v high, uint8_t mask) {
   return code | ((u8v)moved & mask);
 }
 
-// GCC would make a tree of a chain of additions, which takes more registers than there are.
-template <class T> LR_INLINE void in_order(T& sum) { __asm__("" : "+x"(sum)); }
-
 // c + two products of 16 bits in each lane.
 LR_INLINE i32v v_dot_i16(i32v c, i32v a, i32v b) {
 #if defined(__AVXVNNI__)
@@ -183,25 +180,11 @@ template <int most, int zero, int n, bool factored> struct CodeSum<most, zero, n
   LR_ALWAYS_INLINE i32v total() const { return sum; }
 };
 #define LR_HAS_CODE_SUM 1
-#endif
 
 // Signed codes as numbers of 16 bits: the first and third of each four, the second and fourth.
 LR_INLINE u8v v_first_third(u8v v) { return (u8v)_mm256_srai_epi16(_mm256_slli_epi16((__m256i)v, 8), 8); }
 LR_INLINE u8v v_second_fourth(u8v v) { return (u8v)_mm256_srai_epi16((__m256i)v, 8); }
 
-// Adds up products of such pairs of codes and of activations that are times their factors already. One instruction multiplies
-// half as many as in CodeSum, but there signed codes take four.
-struct WidenedSum {
-  x16<i32v> sum;
-  LR_ALWAYS_INLINE void begin(x16<i32v> start) { sum = start; }
-  LR_ALWAYS_INLINE void add(x16<u8v> codes, const int8_t* two) {
-    for (int i = 0; i < 2; i++) {
-      sum.v[i] = sum.v[i] + (i32v)_mm256_madd_epi16((__m256i)codes.v[i], (__m256i)v_set4(two));
-      in_order(sum.v[i]);
-    }
-  }
-  LR_ALWAYS_INLINE x16<i32v> total() const { return sum; }
-};
 // 32 codes of an activation and their factors, one word for each 16, as WidenedSum multiplies them: of every 16 the first
 // and third of each four, then the second and fourth.
 LR_INLINE void v_store_widened(int8_t* to, const int8_t* codes, int32_t factors_a, int32_t factors_b) {
@@ -213,5 +196,6 @@ LR_INLINE void v_store_widened(int8_t* to, const int8_t* codes, int32_t factors_
   v_store(to + 32, (u8v)_mm256_permute2x128_si256(a, b, 0x31));
 }
 #define LR_HAS_WIDENED_SUM 1
+#endif
 
 }  // namespace

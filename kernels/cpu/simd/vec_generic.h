@@ -102,6 +102,31 @@ template <int by> LR_INLINE u8v v_join(u8v code, u8v high, uint8_t mask) {
   return code | ((high >> (by < 0 ? -by : 0)) & mask);
 }
 
+// Signed codes as numbers of 16 bits: the first and third of each four, the second and fourth.
+LR_INLINE u8v v_first_third(u8v v) { return (u8v)((i16v)v << 8 >> 8); }
+LR_INLINE u8v v_second_fourth(u8v v) { return (u8v)((i16v)v >> 8); }
+
+// c + two products of 16 bits in each lane.
+LR_INLINE i32v v_dot_i16(i32v c, i32v a, i32v b) {
+#if defined(__SSE2__)
+  return c + (i32v)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+  return c + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+// 32 codes of an activation and their factors, as WidenedSum multiplies them: of every 16 the first and third of each four,
+// then the second and fourth.
+LR_INLINE void v_store_widened(int8_t* to, const int8_t* codes, int32_t factors_a, int32_t factors_b) {
+  for (int half = 0; half < 2; half++) {
+    const u8v x = v_load<u8v>(codes + 16 * half);
+    const i16v times = (i16v)v_set<i32v>(half ? factors_b : factors_a);
+    v_store(to + 32 * half, (i16v)v_first_third(x) * times);
+    v_store(to + 32 * half + 16, (i16v)v_second_fourth(x) * times);
+  }
+}
+#define LR_HAS_WIDENED_SUM 1
+
 // Two products of codes, |code| <= 128 and |x| <= 127, fit 16 bits.
 LR_INLINE i32v v_dot_signed(i32v c, u8v codes, i8v x) {
   const i16v a = (i16v)codes, b = (i16v)x;
