@@ -58,7 +58,7 @@ class Record:
 
     def likelihood(self, draft: DraftedTokens) -> float:
         """The same of tokens that nothing else speaks for."""
-        half = 2 * HALF_EVIDENCE if draft.is_fork else HALF_EVIDENCE
+        half = 2 * HALF_EVIDENCE if draft.is_fork or draft.after_edit else HALF_EVIDENCE
         return self._share(key_of(draft), draft.evidence / (draft.evidence + half))
 
     @property

@@ -7,8 +7,8 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.drafter import Drafter
 from localrun.engine.step_plan import StepWork
 
-MOST = 32  # steps
-FIRST = 4  # of these, that have a glance each: soon after a draft another is likely
+MOST = 128  # steps
+FIRST = 8  # of these, that have a glance each: soon after a draft another is likely
 
 
 class Rest:
