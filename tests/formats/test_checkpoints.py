@@ -12,8 +12,9 @@ import torch
 from localrun_testing.checkpoint_samples import DIGESTS, NAME, SAMPLES, one_more_scheme, sample, unpacked, written
 
 from localrun.formats.checkpoints.beside import METHODS_BESIDE, with_declared
-from localrun.formats.checkpoints.registry import METHODS, precision_label, unread_method
+from localrun.formats.checkpoints.registry import METHODS, precision_label
 from localrun.formats.checkpoints.small_floats import f8_e4m3, f8_e5m2, powers_of_two
+from localrun.formats.checkpoints.unread import unread_method
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.stored import stored_at
@@ -174,9 +175,18 @@ def test_a_label_is_short_whatever_a_config_says(declared: dict[str, Any], label
     assert precision_label({"quantization_config": declared}) == label
 
 
-def test_what_hqq_saves_itself_is_named_without_a_config() -> None:
-    names = [f"model.layers.0.self_attn.q_proj.{part}" for part in ("W_q", "scale", "zero", "nbits")]
-    assert "hqq" in unread_method({"model_type": "llama"}, names)
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        *(("W_q", "hqq"), ("weight._data", "quanto"), ("weight_qdata", "torchao"), ("qweight", "GPTQ")),
+        *(("weight_packed", "compressed-tensors"), ("weight.absmax", "bitsandbytes"), ("scales", "MLX")),
+        *(("weight_scale", "FP8"), ("weight_scale_inv", "FP8")),
+    ],
+)
+def test_quantised_weights_are_named_without_a_config(part: str, kind: str) -> None:
+    names = ["model.norm.weight", f"model.layers.0.self_attn.q_proj.{part}"]
+    assert kind in unread_method({"model_type": "llama"}, names)
+    assert not unread_method({"model_type": "llama"}, names[:1])
 
 
 def test_floats_of_which_many_are_zero_are_floats() -> None:

@@ -1,7 +1,7 @@
 """Quantised checkpoints by `quant_method`: which are supported, and how their matrices are joined."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from localrun.base.dataclass import dataclass
@@ -243,30 +243,6 @@ def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
     parts = {part.name for one in joined.values() for part in one.parts}
     kept = {name: info for name, info in tensors.items() if name not in parts}
     return kept | {name: one.info for name, one in joined.items()}
-
-
-def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
-    """Why the weights cannot be read, in half a sentence; empty where they can. HQQ declares itself by names alone."""
-    found = quantization_of(metadata)
-    if key := _rotation(found.config):
-        return f"its activations have to be rotated while it runs ({key}), which cannot be done"
-    sparse = found.config.get("sparsity_config")
-    if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
-        return "its weights leave out their zeros (sparsity_config), which cannot be read"
-    method = found.method or ("hqq" if any(name.endswith(".W_q") for name in tensors) else "")
-    if not method or method in METHODS:
-        return ""
-    return f"its weights are quantised in a way that cannot be read ({clean(method[:60], keep_newlines=False)!r})"
-
-
-def _rotation(config: Config) -> str:
-    """The key of compressed-tensors or Quark that has activations rotated while a model runs; empty for none."""
-    if config.get("transform_config"):
-        return "transform_config"
-    steps = config.get("algo_config")
-    steps = [steps] if isinstance(steps, dict) else steps if isinstance(steps, list) else []
-    rotates = any(isinstance(step, dict) and (step.get("r4") or step.get("online_r1_rotation")) for step in steps)
-    return "algo_config" if rotates else ""
 
 
 def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:

@@ -235,7 +235,7 @@ class Arch:
 
 def _check_method(source: TensorSource, fields: Fields) -> None:
     from localrun.formats.checkpoints.joined import HINT  # a run from a GGUF starts without them
-    from localrun.formats.checkpoints.registry import unread_method
+    from localrun.formats.checkpoints.unread import unread_method
 
     if why := unread_method(source.metadata, source.tensors):
         raise ModelFileError("UNSUPPORTED", why, path=fields.path, hint=HINT)

@@ -1,0 +1,45 @@
+"""Reasons why a quantised checkpoint cannot be read, by its config and the names of its tensors."""
+
+from collections.abc import Collection
+
+from localrun.base.sanitize import clean
+from localrun.formats.checkpoints.registry import METHODS, Config, quantization_of
+
+_ENDINGS = {  # of tensors that a tool leaves where no config says how they are packed
+    ".W_q": "hqq",
+    "weight._data": "quanto",
+    "weight_qdata": "torchao",
+    ".qweight": "GPTQ or AWQ",
+    ".weight_packed": "compressed-tensors",
+    ".weight.absmax": "bitsandbytes",
+    ".scales": "MLX",
+    ".weight_scale": "FP8 or integers",
+    ".weight_scale_inv": "FP8",
+}
+
+
+def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
+    """Why the weights cannot be read, in half a sentence; empty where they can."""
+    found = quantization_of(metadata)
+    if key := _rotation(found.config):
+        return f"its activations have to be rotated while it runs ({key}), which cannot be done"
+    sparse = found.config.get("sparsity_config")
+    if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
+        return "its weights leave out their zeros (sparsity_config), which cannot be read"
+    if found.method in METHODS:
+        return ""
+    if found.method:
+        named = clean(found.method[:60], keep_newlines=False)
+        return f"its weights are quantised in a way that cannot be read ({named!r})"
+    kind = next((kind for end, kind in _ENDINGS.items() if any(name.endswith(end) for name in tensors)), "")
+    return kind and f"its weights are quantised ({kind}, by their names), and its config.json does not say how"
+
+
+def _rotation(config: Config) -> str:
+    """The key of compressed-tensors or Quark that has activations rotated while a model runs; empty for none."""
+    if config.get("transform_config"):
+        return "transform_config"
+    steps = config.get("algo_config")
+    steps = [steps] if isinstance(steps, dict) else steps if isinstance(steps, list) else []
+    rotates = any(isinstance(step, dict) and (step.get("r4") or step.get("online_r1_rotation")) for step in steps)
+    return "algo_config" if rotates else ""
