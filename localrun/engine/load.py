@@ -136,31 +136,43 @@ def load_on(
 ) -> LoadedModel:
     """Plan and load an opened model on a backend. Raises like `load`."""
     planned = plan_on(backend, options, opened)
-    opened, layout, plan = planned.opened, planned.layout, planned.plan
+    opened, layout, plan, threads = planned.opened, planned.layout, planned.plan, planned.threads
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
     files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)
     notes = (*notes, *changed_note([*files.values(), *kept.missing]))
-    held = (files, kept.matrices, opened.adapters)
-    model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
+    model = load_model(
+        opened.source, layout, backend.device, plan.config, progress, files, kept.matrices, opened.adapters
+    )
     model = replace(model, taps=load_taps_of(opened, layout, backend))
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
-    engine = start_engine(options, opened, backend, layout, plan, model, planned.threads, mapped)
-    images, why_blind = open_eyes(opened, backend, layout, plan, planned.threads, engine.disk)
+    engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
+    images, why_blind = open_eyes(opened, backend, layout, plan, threads, engine.disk)
     text = opened.text if images is None else replace(opened.text, image_tokens=images.tokens)
-    seconds = time.perf_counter() - started
-    info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
-    work = work_per_token(opened.source, opened.refs)
+    info = describe(options, opened, backend, notes, layout, plan, engine, time.perf_counter() - started)
     kept.write()
-    constraints = Constraints(text, plan.config.vocab_size)
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    beside = 0 if opened.draft is None else opened.draft.held_bytes(layout.nbytes)
-    program = (engine, model, backend, text, plan, info, planned.threads)
-    loaded = LoadedModel(*program, *work, kept, check, constraints, beside)
-    return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
+    file_bytes, macs = work_per_token(opened.source, opened.refs)
+    return LoadedModel(
+        engine=engine,
+        model=model,
+        backend=backend,
+        text=text,
+        plan=plan,
+        info=replace(info, why_blind=why_blind),
+        threads=threads,
+        file_bytes_per_token=file_bytes,
+        macs_per_token=macs,
+        kept=kept,
+        check=check,
+        constraints=Constraints(text, plan.config.vocab_size),
+        draft_bytes=0 if opened.draft is None else opened.draft.held_bytes(layout.nbytes),
+        images=images,
+        why_blind=why_blind,
+    )
 
 
 def open_eyes(
