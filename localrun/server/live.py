@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Phase = Literal["waiting for the model", "queued", "reading", "writing", "done"]
 DONE, LEFT = "done", "left"  # outcomes, beside the codes of refusals
-MAX_NAME = 200  # characters of a client's name
+MAX_NAME = 200  # characters of a name that a client sends: `top` takes 4 MB of all of them
 _numbers = itertools.count(1)
 
 
@@ -62,7 +62,9 @@ class LiveRequest:
     def of(request: "HttpRequest", asked: InferenceRequest) -> "LiveRequest":
         client = request.headers.get("user-agent", "").encode("latin-1").decode("utf-8", "replace")[:MAX_NAME]
         longest = asked.requests[0].max_tokens if asked.requests else None
-        return LiveRequest(request.url.path, client, asked.model, asked.session[:MAX_NAME], max_tokens=longest)
+        return LiveRequest(
+            request.url.path, client, asked.model[:MAX_NAME], asked.session[:MAX_NAME], max_tokens=longest
+        )
 
     def got_model(self, name: str) -> None:
         """Note that the model is loaded."""

@@ -7,7 +7,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -22,7 +21,7 @@ from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
 from localrun.cli.serve import log_request
 from localrun.client.choice import ModelChoice
-from localrun.server.live import LiveRequest
+from localrun.server.live import MAX_NAME, LiveRequest
 from localrun.server.monitor_client import MonitorClient
 from localrun.server.request_rows import rows_of
 
@@ -144,13 +143,26 @@ def test_why_a_request_waits() -> None:
     assert rows_of([loading, first], 20.0)[1].waits_for == "1 answer of another model"
 
 
-def test_a_client_is_named_as_it_spells_itself(http: httpx.Client, served: Served, monkeypatch: Any) -> None:
+def test_a_client_is_named_as_it_spells_itself(
+    http: httpx.Client, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended: list[LiveRequest] = []
     monkeypatch.setattr(served.service, "_log", ended.append)
     body = {"messages": [{"role": "user", "content": "a"}]}
     http.post("/v1/chat/completions", json=body, headers={b"user-agent": "Müller/1 🐟".encode()})
     http.post("/v1/chat/completions", json=body, headers={b"user-agent": b"M\xfcller/1"})
     assert [live.client for live in until(lambda: ended[1:] and ended)] == ["Müller/1 🐟", "M\ufffdller/1"]
+
+
+def test_no_name_that_a_client_sends_is_longer_than_the_screen(
+    http: httpx.Client, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[LiveRequest] = []
+    monkeypatch.setattr(served.service, "_log", ended.append)
+    body = {"messages": [{"role": "user", "content": "a"}], "model": "m" * 5_000, "prompt_cache_key": "s" * 5_000}
+    http.post("/v1/chat/completions", json=body, headers={"user-agent": "c" * 5_000})
+    (live,) = until(lambda: ended)
+    assert max(map(len, (live.client, live.model, live.session))) == MAX_NAME
 
 
 @pytest.mark.parametrize(
