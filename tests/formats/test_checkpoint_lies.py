@@ -152,6 +152,11 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "two whole scales": (PACKED, "BAD_TENSOR", put("weight_global_scale", lambda tensor: tensor.repeat(2))),
     "packed codes of a vector": (PACKED, "BAD_TENSOR", put("weight_packed", lambda tensor: tensor.flatten())),
     "no scales": (WORDS, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
+    "a matrix that is there whole, too": (
+        WORDS,
+        "BAD_TENSOR",
+        lambda _, tensors: tensors.update({"w.weight": torch.zeros(11, 128)}),
+    ),
     "no scheme": (WORDS, "BAD_TENSOR", config_says(config_groups={})),
     "schemes that cannot be told apart": (WORDS, "BAD_TENSOR", one_more_scheme("re:(w+)+$")),
     "schemes for the same": (WORDS, "BAD_TENSOR", one_more_scheme("Linear")),

@@ -12,7 +12,7 @@ from localrun.formats.checkpoints.compressed import join_compressed
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.gemma import join_gemma
 from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
-from localrun.formats.checkpoints.joined import Joined, Tensors
+from localrun.formats.checkpoints.joined import Joined, Tensors, misfit
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
@@ -239,9 +239,14 @@ def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
 
 
 def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
-    """All tensors as the model sees them: joined ones instead of their parts."""
+    """All tensors as the model sees them: joined ones instead of their parts.
+
+    ModelFileError for one that is there whole as well.
+    """
     parts = {part.name for one in joined.values() for part in one.parts}
     kept = {name: info for name, info in tensors.items() if name not in parts}
+    if twice := next((name for name in joined if name in kept), ""):
+        raise misfit(kept[twice], "is in the files twice, once as it is and once quantised")
     return kept | {name: one.info for name, one in joined.items()}
 
 
