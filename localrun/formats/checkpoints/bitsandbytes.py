@@ -39,7 +39,7 @@ _BACK = (  # whose rows are as many as the model is wide
 _OF_SENSES = re.compile(r"visual|vision|audio|projector|connector")
 _HELD = ("BF16", "F16")
 _STORAGES = ("U8", "I8", "F16", "BF16", "F32")  # what holds the bytes of codes
-_OF_EXPERT = re.compile(r"s\.\d+$")  # of gpt-oss, such as down_projs.7
+_OF_EXPERT = re.compile(r"s\.[0-9]{1,5}$")  # of gpt-oss, such as down_projs.7
 _BLOCK = 64  # numbers with a scale in what is held packed
 _MAX_STATE = 1 << 16
 

@@ -10,7 +10,7 @@ from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.quant import QUANT_TYPES
 
-_OF_ONE = re.compile(r"(.*\.experts\.)(gate_up|down)_projs\.(\d+)\.(weight|bias)")
+_OF_ONE = re.compile(r"(.*\.experts\.)(gate_up|down)_projs\.([0-9]{1,5})\.(weight|bias)")
 _PARTS = {"gate_up": ("gate", "up"), "down": ("down",)}
 
 
