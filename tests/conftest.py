@@ -62,8 +62,7 @@ if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder
 # Until the first test there is no home: nothing is written while tests are collected.
 _HOMES = ("HOME", "USERPROFILE", "LOCALRUN_HOME")
 _nowhere = os.path.join(tempfile.gettempdir(), f"localrun-tests-{uuid.uuid4().hex}")
-os.environ.update(dict.fromkeys(_HOMES, _nowhere))
-os.environ["HF_HOME"] = os.path.join(_nowhere, "huggingface")
+os.environ.update(dict.fromkeys(_HOMES, _nowhere), HF_HOME=os.path.join(_nowhere, "huggingface"))
 
 
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
@@ -98,7 +97,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def home_of_no_test(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a thread of a test that is over still does must not reach the user's own files either. The folder lies where
     pytest itself removes those of older runs, whether these ended or were killed."""
-    os.environ.update(dict.fromkeys(_HOMES, str(tmp_path_factory.getbasetemp() / "home-of-no-test")))
+    path = tmp_path_factory.getbasetemp() / "home-of-no-test"
+    os.environ.update(dict.fromkeys(_HOMES, str(path)), HF_HOME=str(path / "huggingface"))
 
 
 @pytest.fixture(autouse=True)

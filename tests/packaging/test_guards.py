@@ -74,5 +74,5 @@ def test_what_comes_after_a_test_reaches_no_home_but_one_that_goes_with_the_run(
 ) -> None:
     assert os.environ["LOCALRUN_HOME"] == str(home)
     monkeypatch.undo()
-    for name in ("HOME", "LOCALRUN_HOME"):
+    for name in ("HOME", "HF_HOME", "LOCALRUN_HOME"):
         assert Path(os.environ[name]).is_relative_to(tmp_path_factory.getbasetemp())
