@@ -111,35 +111,38 @@ def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
 
     A file with other names elsewhere keeps its content under those. Raises ToolError.
     """
-    if not CAN_WALK:
-        _require_inside(path, folders)
-        try:
-            write_whole(path, data)
-        except OSError as error:
-            raise ToolError(f"{path} cannot be written: {error.strerror}") from None
-        return
-    at = _open(path.parent, folders, _FOLDER)
-    fresh, mode = f".{secrets.token_hex(8)}.tmp", None
     try:
-        with suppress(FileNotFoundError):
-            mode = stat.S_IMODE(os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode) & 0o777
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o666, dir_fd=at)
+        if not CAN_WALK:
+            _require_inside(path, folders)
+            write_whole(path, data)
+            return
+        at = _open(path.parent, folders, _FOLDER)
         try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-                if mode is not None:
-                    os.chmod(fd, mode)
-            os.replace(fresh, path.name, src_dir_fd=at, dst_dir_fd=at)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(fresh, dir_fd=at)
-            raise
+            _replace_at(at, path.name, data)
+        finally:
+            os.close(at)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        os.close(at)
+
+
+def _replace_at(at: int, name: str, data: bytes) -> None:
+    """Replace file `name` of the opened folder `at`; its permissions stay. Raises OSError."""
+    fresh, mode = f".{secrets.token_hex(8)}.tmp", None
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode) & 0o777
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o666, dir_fd=at)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+            if mode is not None:
+                os.chmod(fd, mode)
+        os.replace(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh, dir_fd=at)
+        raise
 
 
 def _open(path: Path, folders: Sequence[Path], flags: int) -> int:
