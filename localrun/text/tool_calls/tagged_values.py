@@ -64,6 +64,10 @@ class TaggedValues:
             for one in several:
                 yield from self.choices(one, text_kind, json_kind, seen)
             return
+        yield from self._typed(found, text_kind, json_kind)
+
+    def _typed(self, found: Mapping[str, Any], text_kind: str, json_kind: str) -> Iterator[tuple[bool, str]]:
+        """Rules for the types of a resolved schema that is neither a list of values nor of other schemas."""
         kind = found.get("type")
         kinds = {kind} if isinstance(kind, str) else set(kind or ())
         is_any = not kinds and not self.tool.keywords(found)
