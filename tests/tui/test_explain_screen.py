@@ -95,13 +95,18 @@ def test_times_say_that_the_machine_was_busy_when_it_was_measured(monkeypatch: p
     drive(app, steps)
 
 
-def test_memory_and_times_are_whole_in_60_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_memory_and_times_are_whole_in_60_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     known_machine(monkeypatch, idle=False)
     app, _ = chat_app()
 
     async def steps(pilot: Pilot[Any]) -> None:
         await opened(pilot)  # with what is left
         await until(pilot, lambda: re.search(r"Time .* tok/s", screen_text(app)))
+        await pilot.press("P", "k", "w", "w", "w", "w", *["right"] * len(CONTEXTS))
+        await until_text(pilot, "Context 131,072")
+        await until_text(pilot, "k KV q8\n")
+        assert "s Size " in screen_text(app)
+        assert "w Window 16,384 b Chats 1 " in screen_text(app)
 
     drive(app, steps, (60, 20))
 

@@ -64,7 +64,7 @@ class ExplainScreen(Page[None]):
     """`held`: bytes that the loaded model would free for another; `explain`: measures a topic on it."""
 
     CSS_PATH = "explain_screen.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (BESIDE, "-widest")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (80, "-narrow"), (100, "-wide"), (BESIDE, "-widest")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back", id="explain.back"),
         Binding("m", "measure", "Measure here", id="explain.measure"),
