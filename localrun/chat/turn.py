@@ -156,6 +156,7 @@ class Answer:
         self.error: LocalrunError | None = None  # that ended it
         self.kept: Message | None = None
         self._draft: Draft | None = None
+        self._adapters = chat.own.get("adapters")  # beside the weights that answer
         self._ended: list[Part] = []  # parts that grow no more
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         if begun is not None:
@@ -214,7 +215,8 @@ class Answer:
         figures = self.done.completion.flat()
         waited = {} if self.ttft is None else {"ttft_ms": 1000 * self.ttft}
         asked = {} if self.temperature is None else {"temperature": self.temperature}
-        return {name: value for name, value in figures.items() if name not in _NOT_STATS} | waited | asked
+        beside = {"adapters": self._adapters} if self._adapters else {}
+        return {name: value for name, value in figures.items() if name not in _NOT_STATS} | waited | asked | beside
 
     def take(self, event: TurnEvent) -> None:
         match event:

@@ -1,6 +1,7 @@
 """The messages on the screen follow the chat, whatever happens at the same time."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.events import CacheFigures
+from localrun.chat.commands import adapters_in
 from localrun_tui.screens.chat import live_answer
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.transcript import Transcript
@@ -64,15 +66,28 @@ def test_an_answer_is_kept_when_it_is_over_not_when_it_would_be_drawn_again(monk
     drive(app, steps)
 
 
-def test_only_a_model_that_had_read_a_chat_reads_it_again() -> None:
+def test_why_a_chat_was_read_again() -> None:
+    """One that answers first in a chat had not read it: another model or precision, or the model with an adapter."""
     unread = replace(COMPLETION, cached_tokens=0, cache=CacheFigures(cache_note="never seen before"))
     other = replace(unread, precision="Q8_0")
-    app, _ = chat_app(Script(), Script(completion=other), Script(completion=other))
+    app, _ = chat_app(Script(completion=unread), *(Script(completion=other) for _ in range(4)))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
-        for question, is_again in (("one", False), ("two", False), ("three", True)):
+        for question, why in (
+            ("one", ""),
+            ("two", "another precision wrote the answer before"),
+            ("three", "never seen before"),
+            ("four", "other adapters wrote the answer before"),
+            ("five", "never seen before"),
+        ):
+            if question == "four":
+                session = chat_screen(pilot).session
+                assert session.present is not None
+                session.present = replace(session.present, adapters=adapters_in("style.gguf"))
             await ask(pilot, question)
-            assert ("read again: never seen before" in text_of(views(pilot)[-1])) is is_again
+            note = re.sub(r"\s+", " ", text_of(views(pilot)[-1]))
+            assert (f"read again: {why}" if why else "") in note
+            assert ("read again" in note) is bool(why)
 
     drive(app, steps)

@@ -108,10 +108,10 @@ class Views(App[None]):
 
     def compose(self) -> ComposeResult:
         yield MessageView(Message("1", None, "user", as_content(f"hi {EVIL}")), f"You{EVIL}")
-        stats: dict[str, object] = {"error": EVIL, "cache_note": EVIL, "model": EVIL}
+        stats: dict[str, object] = {"error": EVIL, "model": EVIL}
         message = Message("2", "1", "assistant", as_content(EVIL), thinking=EVIL, stats=stats, interrupted=True)
         view = MessageView(message, EVIL, (1, 2))
-        view.document.note = note_of(message, True, None)
+        view.document.note = note_of(message, EVIL, None)
         view.document.thinking_open = True
         yield view
 

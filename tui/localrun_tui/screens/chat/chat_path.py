@@ -24,6 +24,7 @@ from localrun_tui.widgets.model_name import model_name
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
 
+_WRITER = (("another model", "model"), ("another precision", "precision"), ("other adapters", "adapters"))
 _TELL = 1.0  # seconds between token counts; a new stage is shown at once
 
 
@@ -108,7 +109,7 @@ class ChatPath:
             if (message := turn.kept) is None:
                 await live.view.remove()
             else:
-                live.view.document.note = note_of(message, self._reads_again(message), self._session.rates)
+                live.view.document.note = note_of(message, self._why_again(message), self._session.rates)
                 live.view.finish(message, self._branch(message))
                 self._shown.append(message.id)
         await self.show()  # another branch may have been chosen meanwhile, and the model may see less now
@@ -166,27 +167,24 @@ class ChatPath:
         model = message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
         name = {"user": "You", "system": "System"}.get(message.role) or model_name(str(model)).plain
         view = MessageView(message, name, self._branch(message))
-        view.document.note = note_of(message, self._reads_again(message), self._session.rates)
+        view.document.note = note_of(message, self._why_again(message), self._session.rates)
         return view
 
-    def _reads_again(self, message: "Message") -> bool:
-        """Whether most of a chat that this model had read before had to be read again."""
+    def _why_again(self, message: "Message") -> str:
+        """Why most of a chat that was read before had to be read again; empty where it was not, or nothing says why."""
         chat, stats = self._session.chat, message.stats
         assert chat is not None
-        answers = [one for one in chat.tree.path(message.id)[:-1] if one.role == "assistant"]
-        if not answers or _writer(answers[-1]) != _writer(message):
-            return False
+        before = next((one for one in reversed(chat.tree.path(message.id)[:-1]) if one.role == "assistant"), None)
         cached, prompt = int(stats.get("cached_tokens") or 0), int(stats.get("prompt_tokens") or 0)
-        return cached * 2 < prompt
+        if before is None or cached * 2 >= prompt:
+            return ""
+        other = next((name for name, field in _WRITER if before.stats.get(field) != stats.get(field)), "")
+        return f"{other} wrote the answer before" if other else str(stats.get("cache_note") or "")
 
     def _branch(self, message: "Message") -> tuple[int, int]:
         assert self._session.chat is not None
         siblings = self._session.chat.tree.siblings(message.id)
         return siblings.index(message.id) + 1, len(siblings)
-
-
-def _writer(answer: "Message") -> tuple[object, object]:
-    return answer.stats.get("model"), answer.stats.get("precision")
 
 
 def _held(messages: "Sequence[Message]") -> int:

@@ -71,9 +71,9 @@ def unanswered_note(session: "Session") -> Content:
     return Content.styled(words, "$text-warning")
 
 
-def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Content:
-    """Note of a kept message. `reads_again`: most of the cached prompt had to be computed again. `rates`: those of the
-    machine, where known."""
+def note_of(message: "Message", why_again: str, rates: Rates | None) -> Content:
+    """Note of a kept message. `why_again`: the reason that most of a chat that was read before had to be read again.
+    `rates`: those of the machine, where known."""
     if message.role != "assistant":
         return Content()
     stats = message.stats
@@ -100,9 +100,8 @@ def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Conte
         parts.append(f"{ended}: r or /retry asks again")
     facts = facts_of(stats, rates)
     found = diagnose(facts) if facts else None
-    if facts and found and (why := plainly(found, facts)):
+    if facts and found and (why := plainly(found, facts)) and not (why_again and found.cause == "new"):
         parts.append(why)
-    elif reads_again and stats.get("cache_note"):
-        note = clean(str(stats["cache_note"]), keep_newlines=False)
-        parts.append(f"most of the chat was read again: {note}")
+    elif why_again:
+        parts.append(f"most of the chat was read again: {clean(why_again, keep_newlines=False)}")
     return Content.styled(" · ".join(parts), "$foreground-muted")
