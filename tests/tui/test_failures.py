@@ -15,6 +15,7 @@ from textual.screen import Screen
 from localrun.base.errors import EngineError
 from localrun.base.settings import write_setting
 from localrun.chat.attachments import about_tokens
+from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
 from localrun_tui.screens.dialogs.ask import AskOne, AskText
 from localrun_tui.screens.help_screen import HelpScreen
@@ -50,6 +51,21 @@ def test_half_an_answer_is_kept_when_the_engine_dies_and_the_next_message_works(
     drive(app, steps, LARGE)
     assert [m["content"] for m in client.requests[1].messages] == ["tell me", "a long answe", "and now?"]
     assert client.requests[1].known_ids == ()  # what the engine had is not known
+
+
+def test_an_answer_that_an_unforeseen_error_keeps_from_the_chat_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    app, _ = chat_app(Script("lost"))
+    monkeypatch.setattr(Chat, "add_answer", fails)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "tell me")
+        await until(pilot, lambda: "a bug" in notice(pilot))
+
+    drive(app, steps)
 
 
 def test_half_an_answer_is_named_after_its_model_when_the_chat_is_opened_again(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ class Turn(Answer):
             self._disk.submit(self.keep).result()
         except LocalrunError as error:
             self.error = self.error or error
+        except Exception as error:
+            self.error = self.error or unexpected(error)
         finally:
             self.ended.set_result(None)
 
