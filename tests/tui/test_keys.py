@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.binding import Binding
@@ -133,6 +133,26 @@ def test_every_screen_is_reached_and_left_by_keys_and_fits(size: tuple[int, int]
         assert app.focused.id == "editor"
 
     drive(app, steps, size)
+
+
+@pytest.mark.parametrize(("opens", "words"), [("f5", "Explain"), ("f8", "Nothing is being")])
+def test_q_leaves_a_page_where_nothing_is_typed_and_a_question_mark_helps(opens: str, words: str) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: chat_screen(pilot).pane.composer.editor.text == "?")
+        await pilot.press(opens)
+        await until_text(pilot, words)
+        await pilot.press("question_mark")
+        await until_text(pilot, "Keys and commands")
+        await pilot.press("question_mark")
+        await until_text(pilot, words)
+        await pilot.press("q")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+
+    drive(app, steps)
 
 
 def test_commands_of_the_palette_work() -> None:

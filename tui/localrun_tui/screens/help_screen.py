@@ -35,7 +35,7 @@ class HelpScreen(Dialog[None]):
     """`groups` are titles with the bindings below them, `commands` what may be typed, with what it does."""
 
     CSS_PATH = "help_screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q", "dismiss", "Close", id="help.close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,question_mark,q", "dismiss", "Close", id="help.close")]
 
     def __init__(self, groups: Iterable[KeyGroup], commands: Sequence[tuple[str, str]]) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ class DownloadsScreen(Page[ModelChoice | None]):
 
     CSS_PATH = "downloads.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="downloads.back"),
+        Binding("escape,q", "back", "Back", id="downloads.back"),
         Binding("space", "pause_or_resume", "Pause/resume", id="downloads.pause"),
         Binding("r", "retry", "Retry", id="downloads.retry"),
         Binding("d,delete", "remove", "Remove", id="downloads.remove", key_display="d"),

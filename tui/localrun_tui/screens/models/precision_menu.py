@@ -43,7 +43,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
 
     CSS_PATH = "precision_menu.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="precision.back"),
+        Binding("escape,q", "back", "Back", id="precision.back"),
         Binding("left", "context(-1)", "Context", id="precision.shorter", key_display="←→"),
         Binding("right", "context(1)", "Longer context", id="precision.longer", show=False),
         Binding("k", "codec", "KV cache", id="precision.codec"),

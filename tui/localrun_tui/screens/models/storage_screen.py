@@ -30,7 +30,7 @@ class StorageScreen(Page[None]):
 
     CSS_PATH = "models_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Back", id="storage.back"),
+        Binding("escape,q", "dismiss(None)", "Back", id="storage.back"),
         Binding("delete,backspace", "clear", "Free it", id="storage.clear", key_display="del"),
     ]
 

@@ -51,7 +51,7 @@ class RequestsScreen(Page[None]):
 
     CSS_PATH = "requests.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="requests.back"),
+        Binding("escape,q", "back", "Back", id="requests.back"),
         Binding("x,delete", "cancel", "End it", id="requests.cancel", key_display="x"),
         Binding("r", "raise_priority", "Goes first", id="requests.raise"),
     ]

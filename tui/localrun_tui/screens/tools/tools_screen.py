@@ -43,7 +43,7 @@ class ToolsScreen(Page[None]):
 
     CSS_PATH = "tools_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Back", id="tools.back"),
+        Binding("escape,q", "dismiss(None)", "Back", id="tools.back"),
         Binding("f", "folder", "Allow a folder", id="tools.folder"),
         Binding("a", "add", "Add a server", id="tools.add"),
         Binding("i", "take_over", "Import servers", id="tools.import"),
