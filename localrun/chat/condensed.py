@@ -30,16 +30,19 @@ class _Detail:
 
     rare: int
     examples: int
-    grave_examples: int  # of errors and warnings
+    error_examples: int
+    warning_examples: int
     width: int
 
 
 _DETAILS = (
-    _Detail(3, 2, 5, COMPARED),
-    _Detail(3, 1, 4, COMPARED),
-    _Detail(3, 0, 3, COMPARED),
-    _Detail(2, 0, 2, 240),
-    _Detail(1, 0, 1, 120),
+    _Detail(3, 2, 5, 5, COMPARED),
+    _Detail(3, 1, 4, 4, COMPARED),
+    _Detail(3, 0, 3, 3, COMPARED),
+    _Detail(2, 0, 2, 2, 240),
+    _Detail(2, 0, 2, 1, 240),  # when an error came first and last is worth more than how warnings look
+    _Detail(1, 0, 2, 0, 120),
+    _Detail(1, 0, 1, 0, 120),
 )
 
 
@@ -108,9 +111,10 @@ def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) ->
     """All patterns in one text, in the order of the lines they begin with; errors last, where a question follows."""
     usual: list[tuple[int, str]] = []
     errors: list[tuple[int, str]] = []
-    n_shown = n_kinds = n_cut = 0
+    n_shown = n_kinds = n_cut = n_errors = 0
     for pattern in patterns:
         blocks = errors if pattern.is_error else usual
+        n_errors += pattern.count if pattern.is_error else 0
         width = COMPARED if pattern.is_grave else detail.width
         if pattern.count <= detail.rare:
             lines = pattern.examples
@@ -121,7 +125,7 @@ def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) ->
             blocks.append((pattern.examples[0].number, _kind(pattern, lines, width)))
             n_kinds += 1
         n_cut += sum(line.length > width for line in lines)
-    summary = _summary(table, n_kinds, n_shown, n_cut)
+    summary = _summary(table, n_kinds, n_shown, n_cut, n_errors)
     sections = (f"Condensed: {summary}. {_HOW_TO_READ}", _in_order(usual), _in_order(errors, _ERRORS))
     return Condensed("\n\n".join(filter(None, sections)), table.n_lines, n_kinds, n_shown, summary)
 
@@ -140,7 +144,9 @@ def _in_order(blocks: list[tuple[int, str]], heading: str = "") -> str:
 
 def _examples(pattern: Pattern, detail: _Detail) -> list[Line]:
     """The first lines of a pattern, and its last one."""
-    n = detail.grave_examples if pattern.is_grave else detail.examples
+    n = detail.examples
+    if pattern.is_grave:
+        n = detail.error_examples if pattern.is_error else detail.warning_examples
     return [*pattern.examples[: n - 1], pattern.last] if n > 1 else pattern.examples[:n]
 
 
@@ -149,10 +155,12 @@ def _text(line: Line, width: int) -> str:
     return line.text if line.length <= width else f"{line.text[:width]}… (+{line.length - width:,} characters)"
 
 
-def _summary(table: PatternTable, n_kinds: int, n_shown: int, n_cut: int) -> str:
+def _summary(table: PatternTable, n_kinds: int, n_shown: int, n_cut: int, n_errors: int) -> str:
     """The sizes of what was joined and of what was left, in words."""
     kinds = f"{table.n_lines - n_shown:,} alike in {n_kinds:,} kind{'' if n_kinds == 1 else 's'}"
     summary = f"{table.n_lines:,} lines, {kinds}, {n_shown:,} shown as they are"
+    if n_errors:
+        summary += f", {n_errors:,} with words of errors"
     if n_cut:
         summary += f", {n_cut:,} of the lines below cut where it says so"
     if table.n_tokens is not None:

@@ -182,8 +182,9 @@ def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> No
         await pilot.press("enter")
         await opened(pilot)
         await until_text(pilot, "9,000 lines, 8,999 alike in 1 kind, 1 shown as they are")
-        await until_text(pilot, f"[4,500] {FOUND}")
+        await until_text(pilot, f"▌ [4,500] {FOUND}")
         shown = screen_text(app)
+        assert shown.index(FOUND) < shown.index("Condensed: "), "errors come first for the eye"
         assert re.search(r"condensed +≈[\d,]+ tokens to read, ≥", shown)
         assert re.search(r"in parts +[\d,]+ parts, ≈", shown)
         await pilot.press("down")
@@ -322,7 +323,9 @@ def test_a_question_is_needed_and_a_small_screen_has_room(log: Path) -> None:
         await type_text(pilot, "/read server.log")
         await pilot.press("enter")
         await opened(pilot)
-        await pilot.press("tab", "enter")
+        await pilot.press("enter")  # all of it is too long to be attached
+        await until(pilot, lambda: dialog(pilot).query_one("#asked", Input).has_focus)
+        await pilot.press("enter")
         await until_text(pilot, "takes a question")
         assert "Escape leaves" in screen_text(app)
         await pilot.press("escape")

@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, UsageError
+from localrun.chat.condensed import error_lines
 from localrun.chat.in_parts import ReadingPlan
 from localrun.chat.part_reader import PartReader
 from localrun.chat.reading_pace import ReadingPace
@@ -108,7 +109,7 @@ class ReadScreen(Dialog[FilePart | None]):
     @on(events.DescendantFocus)
     def _name_keys(self) -> None:
         """Name those that do something here and now."""
-        does = "Enter attaches the part · " if self.query_one("#part").has_focus else ""
+        does = "Enter attaches what is typed · " if self.query_one("#part").has_focus else ""
         does = "↑↓ and Enter choose a way · " if not does and self._ways else does
         self.query_one(KeyHint).show(f"{does}Tab goes on · Page↑↓ scroll · Escape leaves")
 
@@ -156,8 +157,10 @@ class ReadScreen(Dialog[FilePart | None]):
             self._show_text(self._ways[event.option_index].part)
 
     def _show_text(self, part: FilePart) -> None:
+        """The beginning of a text; of a log's kinds of lines its errors first, which stand last for the model."""
+        errors = error_lines(part.text)
         lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
-        self._show_lines([line[:400] for line in lines])
+        self._show_lines([line[:400] for line in (*errors, *[""][: len(errors)], *lines)])
 
     def _show_lines(self, lines: Sequence[str]) -> None:
         self.query_one("#look-text", Static).update(Content("\n").join(map(say, lines)))
@@ -178,8 +181,19 @@ class ReadScreen(Dialog[FilePart | None]):
 
     @on(Input.Submitted, "#part")
     def _take_part(self) -> None:
+        """Attach the part that is typed, or all that fits; what does not waits for a question."""
         typed, _ = self._fields
-        run_in_background(self, lambda task: self._text.attachable(typed), self.dismiss, self._fail)
+
+        def part_of_it(task: Task) -> FilePart | None:
+            return None if not typed.strip() and self._text.is_long("") else self._text.attachable(typed)
+
+        def take(part: FilePart | None) -> None:
+            if part is None:
+                self.query_one("#asked").focus()
+            else:
+                self.dismiss(part)
+
+        run_in_background(self, part_of_it, take, self._fail)
 
     @on(Input.Submitted, "#asked")
     def _take_way(self) -> None:
