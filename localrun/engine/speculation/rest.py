@@ -7,20 +7,22 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.drafter import Drafter
 from localrun.engine.step_plan import StepWork
 
-MOST = 128  # steps
-FIRST = 8  # of these, that have a glance each: soon after a draft another is likely
+MOST = 32  # steps
+FIRST = 8  # of these, that have a glance each where they follow a draft: soon after one another is likely
 
 
 class Rest:
     """Steps of the same answers since one was recorded: most take no more than a glance for drafts, if that."""
 
     def __init__(self) -> None:
-        self.begin([], [], 0)
+        self.begin([], [], 0, 0)
         self.is_on = False  # in the step under way
 
-    def begin(self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int) -> None:
-        """`every`: steps of which one has a glance, after the first ones; 0: none of these is to rest."""
-        self.sequences, self.every = sequences, every
+    def begin(
+        self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int, first: int
+    ) -> None:
+        """`every`: steps of which one has a glance, after the `first` ones; 0: none of these is to rest."""
+        self.sequences, self.every, self.first = sequences, every, first
         both = zip(sequences, drafters, strict=True)
         self._glances = [(drafter.may_draft, sequence.token_ids) for sequence, drafter in both if drafter is not None]
         self.steps: list[float] = []  # seconds of each
@@ -28,11 +30,15 @@ class Rest:
 
     def goes_on(self, decoding: Sequence[StepWork]) -> bool:
         """Whether a step of these may be the next one."""
-        return self.every > 0 and len(self.steps) < MOST and [one.sequence for one in decoding] == self.sequences
+        return self.every > 0 and [one.sequence for one in decoding] == self.sequences
+
+    def is_long(self) -> bool:
+        """Whether it is time to record it."""
+        return len(self.steps) >= MOST
 
     def may_draft(self) -> bool:
         """Whether a glance tells that there may be a draft; not in every step, where it takes long."""
-        if len(self.steps) >= FIRST and len(self.steps) % self.every:
+        if len(self.steps) >= self.first and len(self.steps) % self.every:
             return False
         self.n_glances += 1
         started = time.perf_counter()

@@ -7,7 +7,7 @@ from localrun.backends.executor import Executor
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
-from localrun.engine.speculation.rest import Rest
+from localrun.engine.speculation.rest import FIRST, Rest
 from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
@@ -48,6 +48,9 @@ class Speculation:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         rest = self.rest
+        if rest.is_long() and rest.goes_on(work):
+            self._record(work, time.perf_counter(), first=0)
+            self.ended = time.perf_counter()
         rest.is_on = rest.goes_on(work)
         if rest.is_on and not rest.may_draft():
             return []
@@ -60,7 +63,7 @@ class Speculation:
         if rest.is_on:
             self.unspent += time.perf_counter() - started
         else:
-            self._record(work, started)
+            self._record(work, started, FIRST)
         return drafts
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
@@ -117,9 +120,9 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
-    def _record(self, decoding: Sequence[StepWork], started: float) -> None:
+    def _record(self, decoding: Sequence[StepWork], started: float, first: int) -> None:
         """Record the steps of a rest, the time between steps where the last ones were like this, and what drafting
-        took."""
+        took. `first`: steps from now on that have a glance each."""
         rest, sequences = self.rest, [work.sequence for work in decoding]
         if rest.steps:
             self.depths.rested(rest)
@@ -130,7 +133,7 @@ class Speculation:
                 self.depths.wait(between / (1 + len(rest.steps)))
         is_guessing = self.model is not None and not self.depths.guesses_rest
         every = 0 if is_guessing else self.depths.glances(sequences)
-        rest.begin(sequences, [self._drafter(one) for one in sequences], every)
+        rest.begin(sequences, [self._drafter(one) for one in sequences], every, first)
         seconds = time.perf_counter() - started + self.unspent
         if is_guessing:  # these are why there is no rest
             self.depths.lose(seconds - self.recorded)

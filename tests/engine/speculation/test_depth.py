@@ -356,7 +356,7 @@ def rests(depths: Depths, answers: list[GenerationState], glance: float, n: int)
     """Let n steps of some answers pass without drafts, glances taking so long for each -> how many there were."""
     rest, n_glances = Rest(), 0
     while n > 0:
-        rest.begin(answers, [None] * len(answers), depths.glances(answers))
+        rest.begin(answers, [None] * len(answers), depths.glances(answers), FIRST)
         rest.steps = [1.0] * min(n, MOST)
         rest.n_glances = sum(step < FIRST or step % rest.every == 0 for step in range(len(rest.steps)))
         rest.glancing = rest.n_glances * glance * len(answers)
@@ -399,7 +399,7 @@ def test_what_may_lose_nothing_is_not_glanced_for() -> None:
 
 def test_steps_of_rest_cost_what_most_of_them_took() -> None:
     depths, answers, rest = Depths(), [begun()], Rest()
-    rest.begin(answers, [None], 1)
+    rest.begin(answers, [None], 1, 0)
     rest.steps = [1.0, 1.0, 90.0, 1.1, 80.0]
     depths.rested(rest)
     assert depths.cost.of(1) == 1.1

@@ -19,7 +19,7 @@ from localrun.backends.cpu.library import load_library
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.load import LoadedModel
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.speculation import model_drafts, rest
+from localrun.engine.speculation import model_drafts
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.model_drafts import ModelDrafts
 
@@ -173,7 +173,6 @@ def test_a_layer_whose_guesses_rest_is_left_alone(made: Made, monkeypatch: pytes
         plain = finish(model.engine.submit(request)).token_ids
         monkeypatch.setattr(GenerationState, "append", appended)
         monkeypatch.setattr(depths, "wish", lambda *parts: 0 if depths.guesses_rest else 3)
-        monkeypatch.setattr(rest, "MOST", 31)  # steps until it is looked whether they still rest
         depths.guesses_rest = True
         done = finish(model.engine.submit(request))
     finally:
