@@ -128,9 +128,9 @@ class Speculation:
             self.depths.rested(rest)
             spend(rest.sequences, rest.glancing)
         if self.last is not None and self.last.goes_on_with(decoding):
-            between = started - self.ended - self.followed - sum(rest.steps)
-            if rest.steps or self.last.n_rows == len(decoding):
-                self.depths.wait(between / (1 + len(rest.steps)))
+            steps = rest.steps if rest.sequences == sequences else []  # those of an answer before are over
+            if steps or self.last.n_rows == len(decoding):
+                self.depths.wait((started - self.ended - self.followed - sum(steps)) / (1 + len(steps)))
         is_guessing = self.model is not None and not self.depths.guesses_rest
         every = 0 if is_guessing else self.depths.glances(sequences)
         rest.begin(sequences, [self._drafter(one) for one in sequences], every, first)

@@ -1,5 +1,6 @@
 """Steps of answers that lookups draft for, one by one."""
 
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
@@ -73,6 +74,23 @@ def test_the_first_step_after_a_start_tells_no_cost(speculation: Speculation) ->
     answer.go_on(NEW[1], 3.0)
     answer.go_on(NEW[2], 1.0)
     assert speculation.depths.cost.of(1) == 1.0
+
+
+def test_the_rest_of_an_answer_before_says_nothing_of_the_time_between_steps(
+    speculation: Speculation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = between = 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    for _ in range(2):
+        answer = Answer(speculation, NEW[0])
+        prompt, answer.state.n_computed = StepWork(answer.state, 8), 0
+        assert speculation.propose([prompt]) == []
+        speculation.observe(StepPlan((prompt,)), 9.0)
+        answer.state.n_computed = len(PROMPT)
+        for token in NEW[1:12]:
+            now += 1.25
+            answer.go_on(token, 1.0)
+            assert between <= (between := speculation.depths.between)
 
 
 def test_what_is_quoted_late_is_drafted_however_long_nothing_was_found(speculation: Speculation) -> None:
