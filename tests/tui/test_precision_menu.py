@@ -1,6 +1,7 @@
 """What each precision takes, before a download and for what is on disk; and what choosing one does."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,24 @@ CONFIG = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
     "torch_dtype": "float16",
+}
+_LAYER = {
+    "input_layernorm": (64,),
+    "self_attn.q_proj": (64, 64),
+    "self_attn.k_proj": (32, 64),
+    "self_attn.v_proj": (32, 64),
+    "self_attn.o_proj": (64, 64),
+    "self_attn.q_norm": (16,),
+    "self_attn.k_norm": (16,),
+    "post_attention_layernorm": (64,),
+    "mlp.gate_proj": (128, 64),
+    "mlp.up_proj": (128, 64),
+    "mlp.down_proj": (64, 128),
+}
+SHAPES: dict[str, tuple[int, ...]] = {
+    "model.embed_tokens.weight": (320, 64),
+    **{f"model.layers.{layer}.{name}.weight": shape for layer in range(2) for name, shape in _LAYER.items()},
+    "model.norm.weight": (64,),
 }
 
 
@@ -265,12 +284,11 @@ def original(home: Path) -> StoredModel:
     folder = home / "models" / "original"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    n_bytes = 320 * 64 * 2
-    weights = {
-        "model.embed_tokens.weight": Entry("F16", (320, 64), (0, n_bytes)),
-        "model.layers.0.mlp.up_proj.weight": Entry("F16", (320, 64), (n_bytes, 2 * n_bytes)),
-    }
-    (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(2 * n_bytes)))
+    weights, end = {}, 0
+    for name, shape in SHAPES.items():
+        begin, end = end, end + 2 * math.prod(shape)
+        weights[name] = Entry("F16", shape, (begin, end))
+    (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(end)))
     (stored,) = stored_at(folder, "models", "original")
     return stored
 
