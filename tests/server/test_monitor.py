@@ -69,6 +69,7 @@ def test_a_request_is_raised_also_while_its_model_is_loaded(is_loaded: bool) -> 
         until(lambda: fake.raised and live.written_tokens)
         monitor.cancel(live.number)
         assert asked.result().status_code == 200
+        until(lambda: not served.service.registry.requests)
         with pytest.raises(NotFoundError, match="over"):
             monitor.raise_priority(live.number)
 
