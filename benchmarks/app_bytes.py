@@ -77,7 +77,7 @@ def run_app(text: str, rate: float) -> None:
     from localrun.base.content import as_content
     from localrun.chat.journal import ChatStore
     from localrun.client.choice import ModelChoice
-    from localrun.hub.stored import StoredModel
+    from localrun.hub.disk.stored import StoredModel
     from localrun_tui.app import LocalrunApp
 
     client = ScriptedClient([Script(text, delay=1 / rate)])

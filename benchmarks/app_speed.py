@@ -27,7 +27,7 @@ from benchmarks.app_terminal import AppTerminal, environ
 from localrun.base.content import as_content
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.live_answer import LiveAnswer

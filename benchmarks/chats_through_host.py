@@ -30,8 +30,8 @@ from benchmarks.kv_quality import machine
 from benchmarks.llama_server import llama_server
 from localrun.base.events import Done
 from localrun.base.request import Request, Sampling
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 GAP_MS = 10.0  # between two tokens of the steady engine
 WANTED = 1.02

@@ -14,8 +14,8 @@ from pathlib import Path
 from localrun.base.content import FilePart, TextPart, text_of
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
-from localrun.chat.reading_speed import reading_speed
-from localrun.chat.ways_to_read import WaysToRead
+from localrun.chat.long_text.reading_speed import reading_speed
+from localrun.chat.long_text.ways_to_read import WaysToRead
 from localrun.client.local import LocalClient
 from localrun.fit.machine_rates import machine_rates
 

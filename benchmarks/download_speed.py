@@ -23,11 +23,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import ROOT
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
-from localrun.hub.partial import write_out
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.partial import write_out
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 
 Way = Callable[[str, Path], object]
 

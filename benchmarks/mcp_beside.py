@@ -29,7 +29,7 @@ from benchmarks.http_answers import p95
 from benchmarks.kv_quality import machine
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.tools.mcp.config import ServerEntry
 from localrun.tools.mcp.servers import McpServers
 from localrun_tui.app import LocalrunApp

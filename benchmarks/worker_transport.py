@@ -16,7 +16,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.interface import EngineClient
 from localrun.client.local import LocalClient
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 
 REQUEST = Request(
     messages=({"role": "user", "content": "Tell me a story about an otter."},), sampling=Sampling(temperature=0.0)

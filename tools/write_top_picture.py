@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import httpx
 
-from localrun.server.monitor_client import MonitorClient
+from localrun.server.monitor.client import MonitorClient
 from localrun_tui.top_app import TopApp
 from tools import ROOT
 

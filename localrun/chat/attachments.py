@@ -7,9 +7,9 @@ from localrun.base.content import Content, FilePart, attachments_in, typed_text
 from localrun.base.sanitize import clean
 from localrun.base.small_file import open_regular, read_small
 from localrun.base.units import gib
-from localrun.chat.condensed_file import ReadingWatch, condense_file, unwatched
 from localrun.chat.left_out import TooLongError, UnreadError
-from localrun.chat.part_of_text import CONDENSED, HOW_TO_SHORTEN, TextRange, take
+from localrun.chat.long_text.condensed_file import ReadingWatch, condense_file, unwatched
+from localrun.chat.long_text.part_of_text import CONDENSED, HOW_TO_SHORTEN, TextRange, take
 from localrun.chat.pdf import pdf_text
 from localrun.chat.summary import title_of
 

@@ -16,10 +16,10 @@ from localrun.base.errors import ImageError, UsageError
 from localrun.base.image_file import is_image_name
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
-from localrun.chat.condensed_file import ReadingWatch, unwatched
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, LeftOut, TooLongError, UnreadError, left_out_words
-from localrun.chat.part_of_text import TextRange, split_part
+from localrun.chat.long_text.condensed_file import ReadingWatch, unwatched
+from localrun.chat.long_text.part_of_text import TextRange, split_part
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -11,7 +11,7 @@ from localrun.base.paths import folder
 from localrun.chat.conversation import Chat, Policy, SettingValue
 from localrun.chat.file import JournalFile
 from localrun.chat.images import IMAGES, ImageShelf, erase_images
-from localrun.chat.kept_notes import erase_notes
+from localrun.chat.long_text.kept_notes import erase_notes
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erase_chats

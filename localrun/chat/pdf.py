@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from localrun.chat.left_out import TooLongError, UnreadError
-from localrun.chat.part_of_text import HOW_TO_SHORTEN
+from localrun.chat.long_text.part_of_text import HOW_TO_SHORTEN
 
 MAX_SECONDS = 20.0  # of reading: a file may be made to take forever
 

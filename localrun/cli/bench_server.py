@@ -6,9 +6,9 @@ from localrun.base.errors import UsageError
 from localrun.base.units import ms
 from localrun.cli.console import note, show_progress, write, write_json
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
-from localrun.client.server_bench import ServerCase, ServerRun, bench_server
+from localrun.client.remote.bench import ServerCase, ServerRun, bench_server
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 
 def bench_on_server(

@@ -18,8 +18,8 @@ from localrun.cli.chats import when
 from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
-from localrun.server.stored_responses import FOLDER as RESPONSES
-from localrun.server.stored_responses import DiskShelf, ShelfFigures
+from localrun.server.responses.stored import FOLDER as RESPONSES
+from localrun.server.responses.stored import DiskShelf, ShelfFigures
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erasable_bytes, erase_all, erase_chats, erase_fingerprints
 from localrun.storage.inventory import KeptChat, KeptModel, inventory

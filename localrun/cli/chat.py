@@ -5,16 +5,16 @@ from contextlib import closing
 from dataclasses import replace
 
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.cli.chat_commands import take
-from localrun.cli.chat_shown import show_messages
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, choice_for, open_store
 from localrun.cli.console import is_terminal, note
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelArgument, ModelOptions, ServerOption
-from localrun.cli.line_chat import LineChat
-from localrun.cli.line_input import piped_messages, typed_messages
-from localrun.cli.line_model import LineModel
-from localrun.cli.line_tools import LineTools
+from localrun.cli.line.chat import LineChat
+from localrun.cli.line.commands import take
+from localrun.cli.line.input import piped_messages, typed_messages
+from localrun.cli.line.model import LineModel
+from localrun.cli.line.shown import show_messages
+from localrun.cli.line.tools import LineTools
 from localrun.cli.output import OutputOptions
 from localrun.cli.session import Answering, CancelOnInterrupt
 from localrun.cli.tool_options import ToolOptions

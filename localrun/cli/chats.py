@@ -17,8 +17,8 @@ from localrun.cli.groups import EngineFlags, HubOptions, LoadOptionFlags, ModelO
 from localrun.cli.session import find_choice, open_engine
 from localrun.client.choice import ModelChoice, held_by
 from localrun.client.interface import EngineClient
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 
 ContinueSwitch = Annotated[
     bool, typer.Option("-c", "--continue", metavar="", help="continue the last chat", rich_help_panel="The chat")
@@ -78,7 +78,7 @@ def choice_for(
 
 def _known_server(name: str) -> str | None:
     try:
-        from localrun.client.endpoints import server_named
+        from localrun.client.remote.endpoints import server_named
 
         server_named(name)
     except NotFoundError:

@@ -101,7 +101,7 @@ def complete_any_model(incomplete: str) -> Iterator[str]:
 
 def complete_model(incomplete: str) -> Iterator[str]:
     """Complete names of models on disk; none where the folders cannot be read."""
-    from localrun.hub.library import scan
+    from localrun.hub.disk.library import scan
 
     try:
         names = dict.fromkeys(model.name for model in scan())

@@ -9,9 +9,9 @@ from localrun.base.units import gib
 from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
-from localrun.hub.preview import RepoPreview, Wanted, find_on_hub, fit_preview, preview
-from localrun.hub.stored import StoredModel
-from localrun.hub.variants import Variant
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.remote.preview import RepoPreview, Wanted, find_on_hub, fit_preview, preview
+from localrun.hub.remote.variants import Variant
 
 
 def pull_missing(options: ModelOptions, hub: HubOptions, missing: NotFoundError) -> StoredModel:

@@ -12,8 +12,8 @@ from localrun.base.settings import read_settings, settings_aside, unknown_settin
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
 from localrun.cli.groups import JsonSwitch
-from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN
+from localrun.hub.network.access import hub_cache
 from localrun.hub.resolve import resolve
 
 LOW_MEMORY = 2 << 30

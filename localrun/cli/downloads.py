@@ -11,12 +11,10 @@ from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings, write_setting
 from localrun.base.units import gib
 from localrun.cli.console import is_terminal, note
-from localrun.hub.access import read_access
 from localrun.hub.compatibility import require_runnable
-from localrun.hub.download import download
-from localrun.hub.http import Http
-from localrun.hub.preview import RepoPreview, recommended_variant
-from localrun.hub.progress import (
+from localrun.hub.disk.stored import StoredModel, stored_at
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.progress import (
     DownloadEvent,
     DownloadFinished,
     DownloadNotice,
@@ -24,8 +22,10 @@ from localrun.hub.progress import (
     DownloadStarted,
     Emit,
 )
-from localrun.hub.stored import StoredModel, stored_at
-from localrun.hub.variants import Variant
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.preview import RepoPreview, recommended_variant
+from localrun.hub.remote.variants import Variant
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, Serve
 from localrun.cli.server_choice import on_server
 from localrun.cli.session import find_model, open_measured
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
+from localrun.client.remote.endpoint import Endpoint
 from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def predict(
 
 def explain_server(choice: ModelChoice, topic: str | None, json: bool) -> int:
     """Measure what shows of a server from here. Raises UsageError for a topic that does not."""
-    from localrun.client.remote import RemoteClient
-    from localrun.client.server_explain import ON_SERVER
+    from localrun.client.remote.client import RemoteClient
+    from localrun.client.remote.explain import ON_SERVER
 
     assert isinstance(choice.stored, Endpoint)
     if topic is not None and topic not in ON_SERVER:

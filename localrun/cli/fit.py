@@ -21,11 +21,11 @@ from localrun.cli.groups import DeviceOption, DraftOption, JsonSwitch, LoraOptio
 from localrun.cli.handover import as_json, print_hint, usual_plan
 from localrun.fit.estimate import USUAL_CONTEXT, Fit
 from localrun.fit.machine_rates import machine_rates
-from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
-from localrun.hub.http import NetworkError
-from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.network.http import NetworkError
 from localrun.hub.projectors import images_on_disk
+from localrun.hub.remote.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
 from localrun.hub.resolve import resolve_all
 
 if TYPE_CHECKING:

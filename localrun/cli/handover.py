@@ -15,7 +15,7 @@ from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.gpus import Gpus, parse_gpus
 from localrun.fit.handover import Handover, HandoverRow, gpus_needed, hand_over
 from localrun.fit.serve_lines import HEAD, PORT, sglang_lines, vllm_lines
-from localrun.hub.checkpoints import find_checkpoint
+from localrun.hub.remote.checkpoints import find_checkpoint
 
 USUAL_GPU = 80 << 30
 

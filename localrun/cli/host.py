@@ -13,8 +13,8 @@ from localrun.base.errors import UsageError
 from localrun.cli.console import can_ask, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command
 from localrun.cli.text_input import typed_text
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import (
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import (
     added_server,
     change_endpoint,
     check_endpoint,
@@ -91,7 +91,7 @@ def add_host(
 
 def _tokenizer_at(named: str) -> str:
     """The name of a model, or the whole path of a folder, with a tokenizer that can be read. Raises LocalrunError."""
-    from localrun.client.remote_tokenizer import text_at
+    from localrun.client.remote.tokenizer import text_at
     from localrun.hub.resolve import resolve
 
     found = resolve(named)

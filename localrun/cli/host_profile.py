@@ -5,11 +5,11 @@ from typing import Any
 
 from localrun.base.request import Json
 from localrun.cli.console import note, write_json, write_table
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote_metrics import read_load
-from localrun.client.remote_models import OfferedModel, list_models
-from localrun.client.remote_probe import MOST_ASKED, ONE_BY_ONE, probe_all
-from localrun.client.remote_profile import ABILITIES, EngineProfile
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.metrics import read_load
+from localrun.client.remote.models import OfferedModel, list_models
+from localrun.client.remote.probe import MOST_ASKED, ONE_BY_ONE, probe_all
+from localrun.client.remote.profile import ABILITIES, EngineProfile
 from localrun.diagnose.server_words import load_words
 
 

@@ -20,9 +20,9 @@ from localrun.base.nearest import did_you_mean
 from localrun.cli.completion import complete_word
 from localrun.cli.console import write
 from localrun.cli.groups import ModelOptions, switch
-from localrun.client.owner import running_server
+from localrun.client.attach.owner import running_server
 from localrun.server.client_programs import PROGRAMS, ServerAddress, Setup
-from localrun.server.monitor_client import MonitorClient
+from localrun.server.monitor.client import MonitorClient
 from localrun.server.options import KEY_VARIABLE
 
 _PLACEHOLDER = ServerAddress("http://127.0.0.1:11434", "", "MODEL", 32_768)

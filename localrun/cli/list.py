@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
-from localrun.hub.aliases import without_aliases
-from localrun.hub.duplicates import find_duplicates, reclaimable
-from localrun.hub.library import scan, unfinished
-from localrun.hub.obstacles import sees_images, stored_obstacle
-from localrun.hub.partial import is_alive
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.disk.duplicates import find_duplicates, reclaimable
+from localrun.hub.disk.library import scan, unfinished
+from localrun.hub.disk.obstacles import sees_images, stored_obstacle
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.downloads.partial import is_alive
 
 Duplicates = Annotated[bool, switch("--duplicates", "read files of equal size to find equal ones")]
 

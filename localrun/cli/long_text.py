@@ -9,12 +9,12 @@ from localrun.base.content import FilePart, TextPart, text_of
 from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import Request
-from localrun.chat.in_parts import ReadingPlan, plan_reading
-from localrun.chat.kept_notes import KeptNotes
-from localrun.chat.part_reader import PartReader
-from localrun.chat.reading_pace import ReadingPace
-from localrun.chat.reading_speed import ReadingSpeed, reading_speed
-from localrun.chat.ways_to_read import WaysToRead
+from localrun.chat.long_text.in_parts import ReadingPlan, plan_reading
+from localrun.chat.long_text.kept_notes import KeptNotes
+from localrun.chat.long_text.part_reader import PartReader
+from localrun.chat.long_text.reading_pace import ReadingPace
+from localrun.chat.long_text.reading_speed import ReadingSpeed, reading_speed
+from localrun.chat.long_text.ways_to_read import WaysToRead
 from localrun.cli.console import note, show_progress
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation

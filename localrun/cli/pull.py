@@ -11,9 +11,9 @@ from localrun.cli.consent import fit_line
 from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
-from localrun.hub.preview import RepoPreview, must_find_on_hub, preview
 from localrun.hub.projectors import with_file
-from localrun.hub.variants import Variant, other_models
+from localrun.hub.remote.preview import RepoPreview, must_find_on_hub, preview
+from localrun.hub.remote.variants import Variant, other_models
 
 _Name = Annotated[
     str,

@@ -9,12 +9,12 @@ from localrun.base.units import gib
 from localrun.cli.completion import complete_model, complete_precision
 from localrun.cli.console import agreed, can_ask, note, write_json
 from localrun.cli.groups import JsonSwitch, switch
+from localrun.hub.disk.removal import Removal, plan_partials, plan_removal, require_one
+from localrun.hub.disk.removal import remove as carry_out
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import parse_hub_name
-from localrun.hub.preview import find_on_hub
-from localrun.hub.removal import Removal, plan_partials, plan_removal, require_one
-from localrun.hub.removal import remove as carry_out
+from localrun.hub.remote.preview import find_on_hub
 from localrun.hub.resolve import resolve_all
-from localrun.hub.stored import StoredModel
 
 _Name = Annotated[
     str,

@@ -11,9 +11,9 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.cli.text_input import typed_text
-from localrun.hub import api
 from localrun.hub.alternatives import nearest_runnable
 from localrun.hub.catalogue import search_catalogue
+from localrun.hub.remote import api
 from localrun.hub.verdicts import catalogue_fit, rough_verdict, verdict_of
 from localrun.model.capability import obstacle_of
 

@@ -41,7 +41,7 @@ from localrun.server.options import (
 )
 
 if TYPE_CHECKING:
-    from localrun.server.live import LiveRequest
+    from localrun.server.monitor.live import LiveRequest
 
 _PANEL = "The server"
 
@@ -164,7 +164,7 @@ async def _serve(
     until_stdin_ends: bool,
 ) -> int:
     """Listen, load, and answer until a signal stops the server."""
-    from localrun.client.owner import announced
+    from localrun.client.attach.owner import announced
     from localrun.server.listen import HttpServer, address_of, bound, stop_as_stdin_ends, stopped_by_signals
     from localrun.server.models import ModelHost
     from localrun.server.service import Service

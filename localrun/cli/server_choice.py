@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from localrun.base.errors import UsageError
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoints import server_named
+from localrun.client.remote.endpoints import server_named
 
 
 def on_server(server: str, model: str | None, others: Mapping[str, object]) -> ModelChoice:

@@ -24,9 +24,9 @@ from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.open_client import open_client, open_local
 from localrun.hub.catalogue import BUILTIN
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.load_options import load_options
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient

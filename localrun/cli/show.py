@@ -32,9 +32,9 @@ from localrun.formats.helper_files import head_beside
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.hub.alternatives import unsupported_message
-from localrun.hub.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.projectors import images_on_disk
-from localrun.hub.stored import StoredModel
+from localrun.hub.remote.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
 from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
 from localrun.model.capability import flaw

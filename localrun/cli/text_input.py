@@ -15,7 +15,7 @@ from localrun.base.timer import calling_after
 from localrun.cli.console import is_terminal, note, show_progress
 
 if TYPE_CHECKING:
-    from localrun.chat.condensed_file import ReadingProgress
+    from localrun.chat.long_text.condensed_file import ReadingProgress
 
 NOTICE_AFTER_SECONDS = 2.0
 MAX_BYTES = 16 << 20  # no context holds more, and an endless stdin must end somewhere
@@ -54,7 +54,7 @@ def read_text_file(path: str) -> str:
 
 def read_condensed(path: str) -> str:
     """The kinds of lines of a text file of any size, or of stdin for `-`; a note says what was joined."""
-    from localrun.chat.condensed_file import condense, condense_file
+    from localrun.chat.long_text.condensed_file import condense, condense_file
 
     stream = piped_stdin() if path == "-" else None
     if path == "-" and stream is None:

@@ -4,7 +4,7 @@ import json
 
 from localrun.base.sanitize import clean
 from localrun.cli.console import note
-from localrun.cli.line_input import ask_line, drop_typed_ahead
+from localrun.cli.line.input import ask_line, drop_typed_ahead
 from localrun.cli.session import unless_interrupted
 from localrun.tools.consent import Allowed, ConsentQuestion
 from localrun.tools.words import argument_rows

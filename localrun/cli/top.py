@@ -7,7 +7,7 @@ import typer
 from localrun.cli.console import at_terminal, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch
 from localrun.cli.open_app import is_plain
-from localrun.server.monitor_client import MonitorClient, attached_names
+from localrun.server.monitor.client import MonitorClient, attached_names
 
 _COLUMNS = ("NO", "CLIENT", "MODEL", "PHASE", "READ", "CACHED", "WRITTEN", "TOK/S", "LEFT")
 _WIDEST = 40  # characters of a cell

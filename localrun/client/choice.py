@@ -10,8 +10,8 @@ from localrun.base.request import KVCodecName
 if TYPE_CHECKING:
     from localrun.base.events import ModelInfo
     from localrun.chat.chat_settings import HeldWith
-    from localrun.client.endpoint import Endpoint
-    from localrun.hub.stored import StoredModel
+    from localrun.client.remote.endpoint import Endpoint
+    from localrun.hub.disk.stored import StoredModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def first_choice(model: str | None, precision: str) -> ModelChoice | None:
     """The model that was named, on the command line or in LOCALRUN_MODEL, else the one last used, else the default one;
     None when there was none yet."""
     from localrun.base.settings import FILE_NAME, read_sources
-    from localrun.hub.library import scan
+    from localrun.hub.disk.library import scan
     from localrun.hub.resolve import resolve
 
     default, source = read_sources().get("model", (None, ""))
@@ -67,7 +67,7 @@ def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     """The model that answers in a chat, to be kept with it. `name` is what it calls itself, for a server whose first
     one answers."""
     from localrun.chat.chat_settings import HeldWith
-    from localrun.hub.stored import StoredModel
+    from localrun.hub.disk.stored import StoredModel
 
     stored = choice.stored
     if isinstance(stored, StoredModel):
@@ -82,9 +82,9 @@ def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
     The `present` one may be of a path, by which no chat knows it: the one of that name.
     """
     from localrun.base.errors import NotFoundError, UsageError
-    from localrun.client.endpoints import server_named
+    from localrun.client.remote.endpoints import server_named
+    from localrun.hub.disk.stored import StoredModel
     from localrun.hub.resolve import resolve
-    from localrun.hub.stored import StoredModel
 
     try:
         if held.server:

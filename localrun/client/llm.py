@@ -191,8 +191,8 @@ class LLM:
 
     def _open(self) -> "EngineClient":
         if self.server is not None:
-            from localrun.client.endpoints import server_named
-            from localrun.client.remote import RemoteClient
+            from localrun.client.remote.client import RemoteClient
+            from localrun.client.remote.endpoints import server_named
 
             return RemoteClient(replace(server_named(self.server), model=str(self.model)))
         from localrun.client.local import LocalClient

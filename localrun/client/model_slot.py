@@ -72,7 +72,7 @@ class ModelSlot:
 
     async def view(self) -> CacheView | ServerLoad | None:
         """Contents of the KV cache; of a server its load."""
-        from localrun.client.remote import RemoteClient
+        from localrun.client.remote.client import RemoteClient
 
         if isinstance(self.client, RemoteClient):
             return await asyncio.to_thread(self.client.load)
@@ -80,8 +80,8 @@ class ModelSlot:
 
     def held_bytes(self) -> int:
         """Main memory that freeing the loaded model would give to the next one. Thread-safe."""
-        from localrun.client.attached import AttachedClient
-        from localrun.client.worker import WorkerClient
+        from localrun.client.attach.client import AttachedClient
+        from localrun.client.worker.client import WorkerClient
 
         client, info = self.client, self.info
         if isinstance(client, AttachedClient):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.settings import Settings
+from localrun.client.attach.owner import running_server
 from localrun.client.interface import EngineClient
-from localrun.client.owner import running_server
-from localrun.hub.library import mark_used
+from localrun.hub.disk.library import mark_used
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.downloads.unsynced import require_whole
 from localrun.hub.load_options import load_options
-from localrun.hub.stored import StoredModel
-from localrun.hub.unsynced import require_whole
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
     from localrun.client.local import LocalClient
-    from localrun.client.worker import WorkerClient
+    from localrun.client.worker.client import WorkerClient
 
 
 def open_client(
@@ -40,14 +40,14 @@ def open_client(
     """
     stored = choice.stored
     if not isinstance(stored, StoredModel):
-        from localrun.client.remote import RemoteClient
+        from localrun.client.remote.client import RemoteClient
 
         return RemoteClient(stored)
     options = options_for(stored, choice, settings, prefix_cache=prefix_cache, disk_cache=disk_cache)
     options = replace(options, parallel=parallel)
     open_own = partial(open_apart if apart else open_local, stored, options)
     if attach_as and running_server() is not None:
-        from localrun.client.attached import attach
+        from localrun.client.attach.client import attach
 
         if (attached := attach(options, attach_as, open_own, progress, tell)) is not None:
             mark_used(stored.path)
@@ -60,11 +60,11 @@ def check_ahead(choice: "ModelChoice", settings: Settings, freed: int) -> None:
     process of its own, as those of a load are. Raises LocalrunError."""
     if not isinstance(choice.stored, StoredModel):
         return
-    from localrun.client.process import WorkerProcess
-    from localrun.client.wire import CheckLoad, Failure, as_error
+    from localrun.client.rpc.wire import CheckLoad, Failure, as_error
+    from localrun.client.worker.process import WorkerProcess
 
     require_whole(choice.stored)
-    worker = WorkerProcess("localrun.client.worker_process")
+    worker = WorkerProcess("localrun.client.worker.main")
     try:
         answer = worker.receive(worker.call(CheckLoad(options_for(choice.stored, choice, settings), freed)))
     finally:
@@ -77,7 +77,7 @@ def open_apart(
     stored: StoredModel, options: LoadOptions, progress: ProgressCallback = lambda done, total: None
 ) -> "WorkerClient":
     """An engine in a process of its own."""
-    from localrun.client.worker import WorkerClient
+    from localrun.client.worker.client import WorkerClient
 
     require_whole(stored)  # the list that it was chosen from may be out of date
     client = WorkerClient(options, progress)

@@ -18,7 +18,7 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.client.channel_answer import empty_completion
+from localrun.client.rpc.answer import empty_completion
 
 Said = Token | ToolCallDelta
 

@@ -15,8 +15,8 @@ from localrun.fit.shape import ModelShape
 from localrun.fit.weights import held, held_share
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ODD_ROWS_TYPE, PRECISIONS, VOCABULARY_TYPE
-from localrun.hub.disk_space import packing_room
-from localrun.hub.variants import Variant
+from localrun.hub.downloads.disk_space import packing_room
+from localrun.hub.remote.variants import Variant
 from localrun.model.precision import in_precision
 from localrun.model.shapes import Ranks
 

@@ -8,7 +8,7 @@ from localrun.base.settings import read_settings
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
 from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.verdicts import catalogue_fit, in_codec
 
 

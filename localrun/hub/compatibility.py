@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from localrun.base.errors import ModelFileError
 from localrun.formats.gguf_names import is_weights
 from localrun.hub.alternatives import nearest_runnable
-from localrun.hub.http import Http
-from localrun.hub.remote import read_headers
-from localrun.hub.remote_repo import RemoteFile, RemoteRepo
+from localrun.hub.network.http import Http
+from localrun.hub.remote.headers import read_headers
+from localrun.hub.remote.repo import RemoteFile, RemoteRepo
 from localrun.model.capability import check_loadable
 
 

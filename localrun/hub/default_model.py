@@ -1,8 +1,8 @@
 """The default model: whether a name may be one."""
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.hub.obstacles import stored_obstacle
-from localrun.hub.preview import find_on_hub
+from localrun.hub.disk.obstacles import stored_obstacle
+from localrun.hub.remote.preview import find_on_hub
 from localrun.hub.resolve import resolve
 
 

@@ -5,7 +5,7 @@ from typing import cast
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.request import BackendName, KVCodecName, LoadOptions
 from localrun.base.settings import Settings
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 
 
 def load_options(

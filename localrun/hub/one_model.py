@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from localrun.base.errors import LocalrunError, UsageError
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import parse_file_name, words_of
-from localrun.hub.stored import StoredModel
 
 _MOST_NAMED = 5
 
@@ -35,7 +35,7 @@ def _are_alike(files: Sequence[StoredModel]) -> bool:
 
 
 def _sizes(stored: StoredModel) -> tuple[str, int, int]:
-    from localrun.hub.obstacles import skim  # for the few folders that hold a model in both formats
+    from localrun.hub.disk.obstacles import skim  # for the few folders that hold a model in both formats
     from localrun.model.archs import arch_of
 
     source = skim(stored)

@@ -10,15 +10,15 @@ from localrun.base.settings import Settings, read_settings
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.access import read_access
-from localrun.hub.aliases import without_aliases
-from localrun.hub.http import Http
-from localrun.hub.library import scan
+from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import same_precision
-from localrun.hub.preview import RepoPreview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.preview import RepoPreview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.remote.variants import Variant
 from localrun.hub.resolve import resolve_all
-from localrun.hub.stored import StoredModel
-from localrun.hub.variants import Variant
 
 OnCancel = Callable[[Callable[[], None]], object]
 NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it

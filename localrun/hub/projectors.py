@@ -14,11 +14,11 @@ from localrun.formats.detect import open_model_file
 from localrun.formats.gguf_names import is_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.formats.source import TensorSource
-from localrun.hub.http import Http
-from localrun.hub.remote import read_headers, read_remote
-from localrun.hub.remote_repo import RemoteFile, RemoteRepo
-from localrun.hub.stored import StoredModel
-from localrun.hub.variants import Variant
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.network.http import Http
+from localrun.hub.remote.headers import read_headers, read_remote
+from localrun.hub.remote.repo import RemoteFile, RemoteRepo
+from localrun.hub.remote.variants import Variant
 
 if TYPE_CHECKING:  # with numpy, which other downloads do without
     from localrun.engine.image_cost import ImageCost

@@ -10,14 +10,14 @@ from localrun.base.errors import NotFoundError
 from localrun.base.small_file import kind_of
 from localrun.formats.gguf_names import is_gguf
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.aliases import with_aliases
 from localrun.hub.catalogue import BUILTIN, read_catalogue
-from localrun.hub.library import builtin_models, scan_files
+from localrun.hub.disk.aliases import with_aliases
+from localrun.hub.disk.library import builtin_models, scan_files
+from localrun.hub.disk.stored import StoredModel, stored_at
+from localrun.hub.downloads.unsynced import require_whole
 from localrun.hub.names import RECOMMENDED, of_precision, parse_file_name, parse_hub_name
 from localrun.hub.one_model import one_model
-from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.suggest import near_names, same_names
-from localrun.hub.unsynced import require_whole
 
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import without_precision, words_of
-from localrun.hub.stored import StoredModel
 
 MOST = 3
 _USUAL = frozenset(("instruct", "it", "chat", "hf", "meta"))  # left out as often as not

@@ -9,22 +9,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from localrun.base.errors import LocalrunError
-from localrun.server.anthropic_messages import error_body as message_error
-from localrun.server.anthropic_models import as_anthropic
-from localrun.server.anthropic_routes import anthropic_routes
+from localrun.server.anthropic.messages import error_body as message_error
+from localrun.server.anthropic.models import as_anthropic
+from localrun.server.anthropic.routes import anthropic_routes
 from localrun.server.guard import ErrorShapes, Guard, error_response
-from localrun.server.json_body import Body, read_json
 from localrun.server.json_response import JsonResponse
 from localrun.server.model_list import list_models, show_model
-from localrun.server.monitor import monitor_routes
-from localrun.server.ollama_answers import error_body as ollama_error
-from localrun.server.ollama_routes import Ollama
-from localrun.server.openai_chat import ChatCodec, read_chat
-from localrun.server.openai_codec import error_body
-from localrun.server.openai_completions import CompletionCodec, read_completion
+from localrun.server.monitor.routes import monitor_routes
+from localrun.server.ollama.answers import error_body as ollama_error
+from localrun.server.ollama.routes import Ollama
+from localrun.server.openai.chat import ChatCodec, read_chat
+from localrun.server.openai.codec import error_body
+from localrun.server.openai.completions import CompletionCodec, read_completion
 from localrun.server.refusal import Refusal, refusal_of, without_paths
+from localrun.server.request.json_body import Body, read_json
 from localrun.server.respond import AnswerResponse
-from localrun.server.responses_api import Responses
+from localrun.server.responses.routes import Responses
 from localrun.server.service import Service
 from localrun.server.tokenize import detokenize, tokenize, tokenizer_info
 

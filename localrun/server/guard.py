@@ -14,7 +14,7 @@ from localrun.base.request import Json
 from localrun.server.json_response import JsonResponse
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
-from localrun.server.request_headers import key_of
+from localrun.server.request.headers import key_of
 
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 16 << 10

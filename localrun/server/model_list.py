@@ -3,7 +3,7 @@
 import asyncio
 
 from localrun.base.request import Json
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.server.models import model_id
 from localrun.server.refusal import Refusal
 from localrun.server.service import Service

@@ -11,9 +11,9 @@ from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot
-from localrun.hub.library import scan
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.resolve import resolve_listed
-from localrun.hub.stored import StoredModel
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 

@@ -20,7 +20,7 @@ from localrun.base.errors import (
     UsageError,
 )
 from localrun.base.sanitize import clean
-from localrun.hub.http import NetworkError
+from localrun.hub.network.http import NetworkError
 
 RETRY_SECONDS = 1
 CANCELLED = "cancelled"

@@ -16,9 +16,9 @@ from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.json_response import to_json
-from localrun.server.live import DONE, LEFT, LiveRequest
+from localrun.server.monitor.live import DONE, LEFT, LiveRequest
 from localrun.server.refusal import CANCELLED, Refusal, refusal_of
-from localrun.server.request_headers import with_headers
+from localrun.server.request.headers import with_headers
 from localrun.server.running import Mailbox, NumberedEvent, RunningAnswer
 from localrun.server.service import Service
 from localrun.server.wire import ClientLeftError, Wire

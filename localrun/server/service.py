@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from localrun.base.errors import PromptTooLongError
 from localrun.base.request import Request
-from localrun.client.attach_host import AttachedProgram, AttachHost
+from localrun.client.attach.host import AttachedProgram, AttachHost
 from localrun.client.interface import EngineClient
 from localrun.server.answer_memory import AnswerMemory
 from localrun.server.cache_break import LastRequests
 from localrun.server.inference import InferenceRequest
-from localrun.server.live import LiveRequest, Registry
-from localrun.server.metrics import Metrics
 from localrun.server.models import ModelHost
-from localrun.server.openai_fields import N_SEEDS
+from localrun.server.monitor.live import LiveRequest, Registry
+from localrun.server.monitor.metrics import Metrics
+from localrun.server.openai.fields import N_SEEDS
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal, busy
-from localrun.server.request_headers import program_name
+from localrun.server.request.headers import program_name
 from localrun.server.wire import Wire
 from localrun.storage.programs import note_program
 

@@ -10,13 +10,13 @@ from localrun.base.errors import EngineError, LocalrunError, UsageError
 from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import Request
 from localrun.base.views import CacheView, PromptView
-from localrun.client.attach_host import AttachedProgram, AttachHost
-from localrun.client.channel_answer import empty_completion
+from localrun.client.attach.host import AttachedProgram, AttachHost
+from localrun.client.attach.same_load import LoadedEngine, difference
 from localrun.client.interface import Cancellation, EngineClient, Generation
 from localrun.client.measure import Explainer
-from localrun.client.same_load import LoadedEngine, difference
-from localrun.client.wire import Attach
-from localrun.server.live import LiveRequest
+from localrun.client.rpc.answer import empty_completion
+from localrun.client.rpc.wire import Attach
+from localrun.server.monitor.live import LiveRequest
 from localrun.server.refusal import Refusal
 from localrun.server.service import Service
 

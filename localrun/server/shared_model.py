@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.server.models import ModelHost, names_of
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from localrun.base.request import Json, Request
 from localrun.base.views import PromptView
-from localrun.server.json_body import Body
-from localrun.server.openai_chat import continues, read_messages
-from localrun.server.openai_completions import is_ids
-from localrun.server.openai_fields import think
+from localrun.server.openai.chat import continues, read_messages
+from localrun.server.openai.completions import is_ids
+from localrun.server.openai.fields import think
 from localrun.server.refusal import Refusal
-from localrun.server.request_images import with_images
+from localrun.server.request.images import with_images
+from localrun.server.request.json_body import Body
 from localrun.server.service import Service
 
 

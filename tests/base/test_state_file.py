@@ -13,7 +13,7 @@ from localrun.base.state_file import change_state, read_state
 from localrun.fit.disk_rate import disk_rate
 from localrun.fit.machine_rates import known_rates, read_machine, write_machine
 from localrun.formats.files import stamp_at
-from localrun.hub.library import mark_used, scan
+from localrun.hub.disk.library import mark_used, scan
 from localrun.storage import identity
 from localrun.storage.label import NO_LABEL, Label, read_label, write_label
 from localrun.storage.trim import known_total, note_total

@@ -4,7 +4,7 @@ import pytest
 
 from localrun.base.errors import UsageError
 from localrun.chat.commands import COMMANDS, command_in, commands_of, temperature_in, unescaped
-from localrun.cli.chat_commands import HANDLERS
+from localrun.cli.line.commands import HANDLERS
 
 
 @pytest.mark.parametrize("text", ["hello", "/usr/bin/env is what?", "//retry", "a /retry", "/", "/Retry", "/2 is half"])

@@ -17,15 +17,15 @@ from localrun_testing.scripted_client import INFO
 from localrun.base.content import FilePart
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.request import Request
-from localrun.chat import line_patterns
 from localrun.chat.attachments import MAX_FILE_BYTES, read_attachment
-from localrun.chat.condensed import Kinds, NotTextError
-from localrun.chat.condensed_file import ReadingProgress, condense, condense_file
-from localrun.chat.line_patterns import COMPARED, MOST_PATTERNS, MOST_VALUES, PatternTable
-from localrun.chat.part_of_text import part_of, split_part
-from localrun.chat.pieces import n_bytes
-from localrun.chat.reading_speed import ReadingSpeed
-from localrun.chat.ways_to_read import WaysToRead
+from localrun.chat.long_text import line_patterns
+from localrun.chat.long_text.condensed import Kinds, NotTextError
+from localrun.chat.long_text.condensed_file import ReadingProgress, condense, condense_file
+from localrun.chat.long_text.line_patterns import COMPARED, MOST_PATTERNS, MOST_VALUES, PatternTable
+from localrun.chat.long_text.part_of_text import part_of, split_part
+from localrun.chat.long_text.pieces import n_bytes
+from localrun.chat.long_text.reading_speed import ReadingSpeed
+from localrun.chat.long_text.ways_to_read import WaysToRead
 
 KIND = re.compile(r"^\[×([\d,]+), ([\d,]+)–([\d,]+)\] ", re.M)
 LINE = re.compile(r"^(?:\[|  )([\d,]+)(?:\] |: )(.*)$", re.M)

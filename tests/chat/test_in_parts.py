@@ -13,14 +13,14 @@ from localrun.base.content import FilePart
 from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Work
 from localrun.base.request import Request
-from localrun.chat.in_parts import ReadingPlan, plan_reading
 from localrun.chat.journal import ChatStore
-from localrun.chat.kept_notes import KeptNotes
-from localrun.chat.part_of_text import part_of, split_part, take
-from localrun.chat.part_reader import PartReader
-from localrun.chat.pieces import cut, n_bytes
-from localrun.chat.reading_speed import ReadingSpeed, reading_speed
-from localrun.chat.ways_to_read import WaysToRead
+from localrun.chat.long_text.in_parts import ReadingPlan, plan_reading
+from localrun.chat.long_text.kept_notes import KeptNotes
+from localrun.chat.long_text.part_of_text import part_of, split_part, take
+from localrun.chat.long_text.part_reader import PartReader
+from localrun.chat.long_text.pieces import cut, n_bytes
+from localrun.chat.long_text.reading_speed import ReadingSpeed, reading_speed
+from localrun.chat.long_text.ways_to_read import WaysToRead
 
 SMALL = replace(INFO, ctx=1024)
 LOG = "".join(f"{number:05} all is well\n" for number in range(1, 5001))

@@ -1,6 +1,6 @@
 """Words of a question that few lines of a text have."""
 
-from localrun.chat.question_words import found_parts
+from localrun.chat.long_text.question_words import found_parts
 
 LINES = [f"2026-11-27 INFO request {n} took a while" for n in range(2000)]
 LINES[700] = "2026-11-27 ERROR payment declined"

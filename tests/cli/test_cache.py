@@ -9,7 +9,7 @@ from localrun_testing.faces import Faces
 from localrun_testing.schemas import check
 
 from localrun.chat.journal import ChatStore
-from localrun.server.stored_responses import FOLDER, DiskShelf
+from localrun.server.responses.stored import FOLDER, DiskShelf
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.label import Label
 from localrun.storage.programs import note_program

@@ -390,7 +390,7 @@ def test_ctrl_c_when_an_answer_has_just_ended_leaves_the_chat_open(
         return "(figures)"
 
     type_in(monkeypatch, "one", "two")
-    monkeypatch.setattr("localrun.cli.line_chat.status_line", press)
+    monkeypatch.setattr("localrun.cli.line.chat.status_line", press)
     code, out, err = faces.run("chat")
     assert (code, out) == (0, "You said one.\nYou said two.\n")
     assert err.count("(Ctrl-D or /quit leaves)") == 2

@@ -125,7 +125,7 @@ def test_an_answer_is_copied_where_there_is_a_terminal(faces: Faces, monkeypatch
     _, _, err = faces.run("chat")
     assert "there is no answer yet" in err
     assert "only a terminal has a clipboard" in err
-    monkeypatch.setattr("localrun.cli.chat_commands.is_terminal", lambda stream: True)
+    monkeypatch.setattr("localrun.cli.line.commands.is_terminal", lambda stream: True)
     type_in(monkeypatch, "one", "/copy")
     assert "\x1b]52;c;WW91IHNhaWQgb25lLg==\x07(answer copied)" in faces.run("chat")[2]
 

@@ -11,7 +11,7 @@ from localrun_testing.faces import Faces, type_in
 from localrun_testing.fake_chat_server import FakeChatServer, calling, said
 from localrun_testing.waiting import PATIENCE
 
-from localrun.cli.line_input import ask_line, drop_typed_ahead
+from localrun.cli.line.input import ask_line, drop_typed_ahead
 
 SAY = said("Done.")
 
@@ -35,7 +35,7 @@ def talk(faces: Faces, server: FakeChatServer, monkeypatch: pytest.MonkeyPatch, 
 
 def _typed(lines: tuple[str, ...]) -> object:
     """Questions take the same lines as the chat does."""
-    from localrun.cli import line_input
+    from localrun.cli.line import input as line_input
 
     return lambda prompt: line_input.ask_line(prompt)
 

@@ -11,9 +11,9 @@ from localrun_testing.schemas import check
 from localrun.fit.gpus import parse_gpus
 from localrun.fit.handover import hand_over
 from localrun.fit.serve_lines import vllm_lines
-from localrun.hub.access import Access
-from localrun.hub.checkpoints import find_checkpoint
-from localrun.hub.http import Http
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.checkpoints import find_checkpoint
 
 DOCS = Path(__file__).parents[2] / "docs"
 LLAMA = ("llama-3.3-70b", "--offline")

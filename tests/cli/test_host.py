@@ -8,8 +8,8 @@ from localrun_testing.faces import Faces
 from localrun_testing.fake_chat_server import fake_chat_server
 from localrun_testing.schemas import check
 
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import change_endpoint, read_endpoints, server_named, write_endpoints
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import change_endpoint, read_endpoints, server_named, write_endpoints
 
 KEY = "sk-canary-123456"
 

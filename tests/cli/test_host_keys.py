@@ -9,9 +9,9 @@ import pytest
 from localrun_testing.faces import Faces
 from localrun_testing.fake_chat_server import fake_chat_server
 
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import change_endpoint, read_endpoints, server_named
-from localrun.client.key_store import stored_key
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import change_endpoint, read_endpoints, server_named
+from localrun.client.remote.key_store import stored_key
 
 keyring = pytest.importorskip("keyring", reason="the package keyring is not installed")
 KEY = "sk-canary-123456"

@@ -32,7 +32,8 @@ from localrun.cli.fit import parse_size
 from localrun.fit.disk_rate import may_map
 from localrun.fit.rates import Rates
 from localrun.formats.gguf import open_gguf
-from localrun.hub import api, catalogue_shape
+from localrun.hub import catalogue_shape
+from localrun.hub.remote import api
 from localrun.hub.resolve import resolve
 from localrun.hub.verdicts import rough_verdict
 from localrun.model.archs.mixtral import Mixtral
@@ -96,7 +97,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     module = ModuleType("localrun.client.local")
     module.LocalClient = lambda options, progress: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
-    for name in ("localrun.cli.fit", "localrun.hub.preview"):
+    for name in ("localrun.cli.fit", "localrun.hub.remote.preview"):
         monkeypatch.setattr(f"{name}.machine_rates", lambda backend=None: Rates(40e9, 1e12))
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -416,7 +417,7 @@ def test_every_command_says_the_same_of_what_runs_from_disk(
     """A model for which memory is short, where the disk has room for what it lacks, and where it has not."""
     if not may_map(usual_backend()):
         pytest.skip("weights are mapped by the native library")
-    monkeypatch.setattr("localrun.hub.preview.disk_rate", lambda: 1e9)
+    monkeypatch.setattr("localrun.hub.remote.preview.disk_rate", lambda: 1e9)
     for name in ("localrun.cli.fit", "localrun.cli.show", "localrun.cli.search", "localrun.cli.consent"):
         monkeypatch.setattr(f"{name}.usual_memory", lambda: Memory(8 << 30, 5 << 30))
     usage = shutil.disk_usage("/")

@@ -13,7 +13,7 @@ from localrun_testing.fake_hub import FakeHub
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_testing.waiting import until
 
-from localrun.hub.journal import read_chunks
+from localrun.hub.downloads.journal import read_chunks
 
 pytestmark = pytest.mark.process
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from localrun.cli import line_input
-from localrun.cli.line_input import typed_messages
+from localrun.cli.line import input as line_input
+from localrun.cli.line.input import typed_messages
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from localrun.base.events import Done, Token
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import Settings
 from localrun.cli.app import run_command_line
+from localrun.client.attach.owner import running_server
 from localrun.client.choice import builtin
 from localrun.client.open_client import open_client
-from localrun.client.owner import running_server
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 
 pytestmark = pytest.mark.process
 
@@ -72,7 +72,7 @@ def test_life_of_a_server(tmp_path: Path) -> None:
         assert localrun("top", "--json").json["model"]["name"] == "builtin"
 
         (worker,) = [
-            child for child in psutil.Process(process.pid).children() if "worker_process" in " ".join(child.cmdline())
+            child for child in psutil.Process(process.pid).children() if "worker.main" in " ".join(child.cmdline())
         ]
         with httpx.stream("POST", address, json={**QUESTION, "stream": True}, timeout=PATIENCE) as stream:
             lines = stream.iter_lines()

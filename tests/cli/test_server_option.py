@@ -10,8 +10,8 @@ from localrun_testing.schemas import check
 
 from localrun.chat.chat_settings import held_with
 from localrun.chat.journal import ChatStore
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import write_endpoints
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import write_endpoints
 
 
 def asked(server: FakeChatServer) -> list[str]:

@@ -22,17 +22,18 @@ from localrun.base.errors import DoesNotFitError, EngineDiedError, EngineError, 
 from localrun.base.events import Completion, Done, Event, ModelInfo, Token, ToolCallDelta
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.views import PromptView
-from localrun.client import attachment, private_socket
-from localrun.client.attach_host import AttachHost
-from localrun.client.attached import AttachedClient, attach
+from localrun.client.attach import channel as attachment
+from localrun.client.attach import private_socket
+from localrun.client.attach.client import AttachedClient, attach
+from localrun.client.attach.host import AttachHost
+from localrun.client.attach.owner import announced, running_server
+from localrun.client.attach.same_load import difference, versions_of
 from localrun.client.choice import builtin
 from localrun.client.interface import EngineClient
 from localrun.client.local import LocalClient
-from localrun.client.owner import announced, running_server
 from localrun.client.replay import Replay
-from localrun.client.same_load import difference, versions_of
-from localrun.client.wire import Attach, Call, Generate, Loaded, Reply, pack, read_messages
-from localrun.hub.stored import StoredModel
+from localrun.client.rpc.wire import Attach, Call, Generate, Loaded, Reply, pack, read_messages
+from localrun.hub.disk.stored import StoredModel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="windows has no Unix sockets")
 
@@ -470,7 +471,7 @@ def test_what_a_killed_owner_left_is_removed(tmp_path: Path, monkeypatch: pytest
     listener, path = private_socket.listen()
     listener.close()
     with announced("", "", str(path)):
-        monkeypatch.setattr("localrun.client.owner.is_running", lambda pid, started: False)
+        monkeypatch.setattr("localrun.client.attach.owner.is_running", lambda pid, started: False)
         assert running_server() is None
     assert not path.parent.exists()
     other = gguf(tmp_path, "socket")

@@ -10,10 +10,10 @@ import pytest
 
 from localrun.base.events import Prefill, Token
 from localrun.base.request import LoadOptions
-from localrun.client import exit_reason
-from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
-from localrun.client.process import WorkerProcess
-from localrun.client.wire import Alive, Events, Load, Progress, Reply, merged
+from localrun.client.rpc.wire import Alive, Events, Load, Progress, Reply, merged
+from localrun.client.worker import exit_reason
+from localrun.client.worker.exit_reason import exit_error, oom_kills, stamps_of
+from localrun.client.worker.process import WorkerProcess
 from localrun.formats.files import stamp_at
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Windows")
@@ -82,7 +82,7 @@ os.kill(os.getpid(), signal.SIGBUS)
 """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     started = partial(subprocess.Popen, [sys.executable, "-c", code], **pipes)
-    monkeypatch.setattr("localrun.client.process.start_module", lambda module: started())
+    monkeypatch.setattr("localrun.client.worker.process.start_module", lambda module: started())
     process = WorkerProcess("of no matter")
     assert process.call(Load(LoadOptions(model))).answers.get(timeout=60) is None
     assert "m.gguf was cut to 10 of 1,000 bytes" in process._died().message

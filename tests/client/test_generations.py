@@ -14,13 +14,13 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
-from localrun.client.channel import EngineChannel
-from localrun.client.endpoint import Endpoint
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.local import LocalClient
-from localrun.client.remote import RemoteClient
-from localrun.client.wire import Call, View, pack
-from localrun.client.worker import WorkerClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.rpc.channel import EngineChannel
+from localrun.client.rpc.wire import Call, View, pack
+from localrun.client.worker.client import WorkerClient
 
 pytestmark = pytest.mark.process
 
@@ -113,7 +113,7 @@ def test_the_garbage_collector_may_end_an_answer_amid_a_call(monkeypatch: pytest
         channel.drop(left)
         return pack(call)
 
-    monkeypatch.setattr("localrun.client.channel.pack", pack_and_collect)
+    monkeypatch.setattr("localrun.client.rpc.channel.pack", pack_and_collect)
     asking = threading.Thread(target=channel.call, args=(View(),), daemon=True)
     asking.start()
     asking.join(PATIENCE)

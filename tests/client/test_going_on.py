@@ -11,7 +11,7 @@ from localrun.base.events import Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 from localrun.text.reasoning import ReasoningTags, Splitter
 
 ASKED = ({"role": "user", "content": "Tell me a story about an otter."},)

@@ -25,8 +25,8 @@ from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.chat.images import seen_image
 from localrun.chat.journal import ChatStore
 from localrun.chat.turn import TurnOptions, begin_turn, preview_request
-from localrun.client.codec import codec
 from localrun.client.local import LocalClient
+from localrun.client.rpc.codec import codec
 from localrun.engine import image_encoder as module_of_sizes
 from localrun.engine.image_cost import ImageCost
 from localrun.engine.tower import OpenedTower

@@ -10,7 +10,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.local import LocalClient
 from localrun.client.measure import ANSWER
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 from localrun.diagnose.explain.draw import drawn
 
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"

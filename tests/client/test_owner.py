@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from localrun.base.paths import writable_folder
-from localrun.client.owner import FILE, announced, running_server
+from localrun.client.attach.owner import FILE, announced, running_server
 
 
 def kept() -> Path:

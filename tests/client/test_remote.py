@@ -32,10 +32,11 @@ from localrun.base.errors import (
 )
 from localrun.base.events import Completion, Done, MemoryFigures, Token
 from localrun.base.request import Request, Sampling
-from localrun.client import remote_http, remote_pages
-from localrun.client.endpoint import Endpoint, place_of
-from localrun.client.remote import RemoteClient
-from localrun.client.remote_models import OfferedModel, list_models
+from localrun.client.remote import http as remote_http
+from localrun.client.remote import pages as remote_pages
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint, place_of
+from localrun.client.remote.models import OfferedModel, list_models
 
 KEY = "sk-canary-123456"
 HI = Request(messages=({"role": "user", "content": "Hi"},))

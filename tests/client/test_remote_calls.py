@@ -8,7 +8,7 @@ from localrun_testing.fake_client import FakeClient
 
 from localrun.base.events import Event, Token, ToolCallDelta
 from localrun.base.request import Request
-from localrun.client.remote_answer import RemoteAnswer
+from localrun.client.remote.answer import RemoteAnswer
 
 
 def part(index: int | None, arguments: Any, name: str | None = None, id: str | None = None) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from localrun.base.views import PromptView
 from localrun.chat.journal import ChatStore
 from localrun.chat.turn import Answer, TurnOptions, begin_turn
 from localrun.client.chat_salt import FILE_NAME
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 HI = Request(messages=({"role": "user", "content": "Hi"},))
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}

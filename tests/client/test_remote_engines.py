@@ -10,8 +10,8 @@ from localrun.base.constraint import of_schema
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import Priority, Request, Think
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 HI = Request(messages=({"role": "user", "content": "Hi"},))
 BEGUN = replace(HI, messages=(*HI.messages, {"role": "assistant", "content": "1, 2,"}), continues=True)

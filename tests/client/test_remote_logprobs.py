@@ -10,9 +10,9 @@ from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta
 from localrun.base.errors import UsageError
 from localrun.base.events import Done, Event, Token, TokenLogprob, TopLogprob
 from localrun.base.request import Request
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
-from localrun.client.remote_logprobs import logprobs_of
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.logprobs import logprobs_of
 
 HI = Request(messages=({"role": "user", "content": "Hi"},), logprobs=2)
 

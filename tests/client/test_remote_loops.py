@@ -7,8 +7,8 @@ from localrun_testing.fake_chat_server import DONE, Reply, delta, fake_chat_serv
 
 from localrun.base.events import Completion, Done, Event, Loop, Token
 from localrun.base.request import Request
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 from localrun.engine.loops import CHECK_TOKENS, MIN_TOKENS
 
 HI = Request(messages=({"role": "user", "content": "Hi"},))

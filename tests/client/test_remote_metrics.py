@@ -10,9 +10,9 @@ from localrun_testing.waiting import PATIENCE
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.views import ServerLoad
-from localrun.client import remote
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote import client as remote
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 from localrun.diagnose.server_words import load_words, time_words
 
 HI = Request(messages=({"role": "user", "content": "Hi"},))

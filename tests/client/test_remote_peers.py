@@ -18,9 +18,9 @@ from localrun.base.errors import LocalrunError, NotFoundError, PromptTooLongErro
 from localrun.base.events import Done, Token
 from localrun.base.request import Request, RequestMessage, Sampling
 from localrun.base.resources import resource
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
-from localrun.client.remote_models import list_models
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.models import list_models
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.quant import QUANT_TYPES
 from tools.gguf_write import write_gguf

@@ -15,11 +15,11 @@ from localrun_testing.fake_chat_server import FakeChatServer, Reply, failure, fa
 from localrun.base.constraint import of_schema
 from localrun.base.errors import UsageError
 from localrun.base.request import Request, RequestImage
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
-from localrun.client.remote_models import list_models
-from localrun.client.remote_probe import MOST_ASKED, probe_all
-from localrun.client.remote_profile import EngineProfile
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.models import list_models
+from localrun.client.remote.probe import MOST_ASKED, probe_all
+from localrun.client.remote.profile import EngineProfile
 
 KEY = "sk-canary-123456"
 HI = Request(messages=({"role": "user", "content": "Hi"},))

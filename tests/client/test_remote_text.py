@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.client.remote_text import RemoteText, closed_thought
+from localrun.client.remote.text import RemoteText, closed_thought
 from localrun.text.reasoning import KNOWN_TAGS, ReasoningTags
 
 THINK = ReasoningTags("<think>", "</think>")

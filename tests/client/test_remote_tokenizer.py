@@ -11,8 +11,8 @@ from transformers import AutoTokenizer
 
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 TALK = (
     {"role": "user", "content": "Hello, how are you?"},

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from localrun.client import process_stats
-from localrun.client.watchdog import STOPPED_SECONDS, STUCK_SECONDS, Watchdog
+from localrun.client.worker import process_stats
+from localrun.client.worker.watchdog import STOPPED_SECONDS, STUCK_SECONDS, Watchdog
 
 LONG = [STUCK_SECONDS] * 3
 

@@ -24,9 +24,9 @@ from localrun.base.errors import (
 from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.views import CacheView
-from localrun.client import wire
-from localrun.client.codec import WireError, codec
-from localrun.client.wire import (
+from localrun.client.rpc import wire
+from localrun.client.rpc.codec import WireError, codec
+from localrun.client.rpc.wire import (
     Alive,
     Attach,
     Begun,

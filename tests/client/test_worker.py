@@ -28,10 +28,13 @@ from localrun.base.errors import (
 )
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import GATHER_MS, LoadOptions, ProgressCallback, Request
-from localrun.client import channel, channel_answer, process_stats, watchdog, worker_process
-from localrun.client import process as process_module
-from localrun.client.call_server import ALIVE_SECONDS
-from localrun.client.worker import WITHOUT_GPU, WorkerClient
+from localrun.client.rpc import answer as channel_answer
+from localrun.client.rpc import channel
+from localrun.client.rpc.call_server import ALIVE_SECONDS
+from localrun.client.worker import main as worker_process
+from localrun.client.worker import process as process_module
+from localrun.client.worker import process_stats, watchdog
+from localrun.client.worker.client import WITHOUT_GPU, WorkerClient
 
 pytestmark = pytest.mark.process
 

@@ -28,7 +28,7 @@ STREAM_FOR_EVER = """
 import sys
 from pathlib import Path
 from localrun.base.request import LoadOptions, Request
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 
 client = WorkerClient(LoadOptions(Path("x")), module="localrun_testing.fake_worker")
 for event in client.generate(Request(prompt=sys.argv[1])):
@@ -41,7 +41,7 @@ from localrun.base.errors import EngineDiedError
 from localrun.base.events import Done, Token
 from localrun.base.resources import resource
 from localrun.base.request import LoadOptions, Request, Sampling
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 
 progress = []
 options = LoadOptions(resource({MODEL!r}), name="builtin")

@@ -12,7 +12,7 @@ from localrun_testing.fake_client import FakeClient, last_words
 from localrun_testing.served import serving
 
 from localrun.base.request import LoadOptions
-from localrun.client.owner import announced
+from localrun.client.attach.owner import announced
 from localrun.server.options import ServerOptions
 
 

@@ -20,8 +20,8 @@ import localrun as library
 from localrun.base.errors import EngineDiedError
 from localrun.base.events import Token
 from localrun.base.request import Request, Sampling
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peer server")]
 PAGE = REPOSITORY / "docs" / "engines.md"

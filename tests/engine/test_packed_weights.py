@@ -35,9 +35,9 @@ from localrun.fit.estimate import Candidate, FitRow, Question, fit_table
 from localrun.fit.mapped import Mappable
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
-from localrun.hub import preview
-from localrun.hub.preview import fit_stored
-from localrun.hub.stored import stored_at
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.remote import preview
+from localrun.hub.remote.preview import fit_stored
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.load import allocated_bytes
 from localrun.storage import packed_file, weight_store

@@ -19,8 +19,8 @@ from localrun.engine.load import load
 from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.shape import shape_of
 from localrun.formats.safetensors import open_safetensors
-from localrun.hub.preview import fit_stored
-from localrun.hub.stored import stored_at
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.remote.preview import fit_stored
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from localrun.cli.app import run_command_line
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
-from localrun.hub.preview import fit_stored
-from localrun.hub.stored import stored_at
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.remote.preview import fit_stored
 from localrun.model.load import allocated_bytes
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 

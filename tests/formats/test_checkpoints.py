@@ -17,7 +17,7 @@ from localrun.formats.checkpoints.small_floats import f8_e4m3, f8_e5m2, powers_o
 from localrun.formats.checkpoints.unread import unread_method
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import PRECISIONS
-from localrun.hub.stored import stored_at
+from localrun.hub.disk.stored import stored_at
 
 
 def test_samples_are_those_that_the_libraries_wrote() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
-from localrun.hub import api, connection
-from localrun.hub.access import Access
+from localrun.hub.network import connection
+from localrun.hub.network.access import Access
+from localrun.hub.remote import api
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from localrun.base.errors import HubError, UsageError
-from localrun.hub.access import HUGGING_FACE, read_access
+from localrun.hub.network.access import HUGGING_FACE, read_access
 
 
 def test_defaults(tmp_path: Path) -> None:

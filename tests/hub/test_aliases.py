@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from localrun.cli.app import run_command_line
-from localrun.hub.aliases import with_aliases, without_aliases
-from localrun.hub.library import mark_used, scan
-from localrun.hub.removal import plan_removal
+from localrun.hub.disk.aliases import with_aliases, without_aliases
+from localrun.hub.disk.library import mark_used, scan
+from localrun.hub.disk.removal import plan_removal
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.resolve import resolve, resolve_all
-from localrun.hub.stored import StoredModel
 
 OLD, NEW = "a" * 40, "b" * 40
 Link = Callable[[Path, Path], None]

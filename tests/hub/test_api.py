@@ -5,10 +5,11 @@ import pytest
 from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo, Trouble
 
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
-from localrun.hub import api, connection
-from localrun.hub.access import Access
-from localrun.hub.http import Http
-from localrun.hub.remote_repo import RemoteFile
+from localrun.hub.network import connection
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote import api
+from localrun.hub.remote.repo import RemoteFile
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -130,7 +131,7 @@ def test_a_hub_that_is_too_busy_is_waited_for_as_long_as_it_asks(
 ) -> None:
     slept: list[float] = []
     told: list[str] = []
-    monkeypatch.setattr("localrun.hub.api.time.sleep", slept.append)
+    monkeypatch.setattr("localrun.hub.remote.api.time.sleep", slept.append)
     hub = serve({"a/b": FILES})
     hub.break_file("api", "rate-limit", times=1, at=30)
     assert api.read_repo(Http(access_to(hub), told.append), "a/b").commit == COMMIT

@@ -8,10 +8,10 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, NotFoundError
 from localrun.fit.handover import Checkpoint
-from localrun.hub.access import Access
 from localrun.hub.catalogue import read_catalogue
-from localrun.hub.checkpoints import find_checkpoint
-from localrun.hub.http import Http
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.checkpoints import find_checkpoint
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

@@ -16,14 +16,14 @@ from localrun_testing.stub_gguf import stub_gguf, tensors_of
 from localrun.base.errors import ModelFileError
 from localrun.formats.detect import open_model_file
 from localrun.formats.safetensors import open_safetensors
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
 from localrun.hub.compatibility import require_runnable
-from localrun.hub.http import Http
-from localrun.hub.library import scan
-from localrun.hub.model_files import files_of_folder
-from localrun.hub.obstacles import stored_obstacle
-from localrun.hub.stored import stored_at
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.model_files import files_of_folder
+from localrun.hub.disk.obstacles import stored_obstacle
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 from localrun.model.load import read_config, read_weight_refs
 
 Serve = Callable[..., FakeHub]

@@ -15,17 +15,14 @@ from localrun_testing.fake_hub import COMMIT, FakeHub, FakeRepo
 from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError, NotFoundError
-from localrun.hub import connection, transfer, unsynced
-from localrun.hub import download as downloads
-from localrun.hub import partial as partials
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.hf_cache import blob_path
-from localrun.hub.http import Http
-from localrun.hub.journal import CHUNK_BYTES, read_chunks
-from localrun.hub.partial import find_partials, open_partial
-from localrun.hub.progress import (
+from localrun.hub.disk.hf_cache import blob_path
+from localrun.hub.downloads import download as downloads
+from localrun.hub.downloads import partial as partials
+from localrun.hub.downloads import transfer, unsynced
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.journal import CHUNK_BYTES, read_chunks
+from localrun.hub.downloads.partial import find_partials, open_partial
+from localrun.hub.downloads.progress import (
     CancelledError,
     Control,
     DownloadEvent,
@@ -34,7 +31,11 @@ from localrun.hub.progress import (
     DownloadProgress,
     DownloadStarted,
 )
-from localrun.hub.remote_repo import RemoteFile
+from localrun.hub.network import connection
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.repo import RemoteFile
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

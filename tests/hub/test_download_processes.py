@@ -13,16 +13,16 @@ import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.fake_hub import LARGE, FakeHub, FakeRepo
 
-from localrun.hub import partial
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
-from localrun.hub.journal import CHUNK_BYTES, JOURNAL, journals_of, part_of, write_journal
-from localrun.hub.partial import _take_over, open_partial
-from localrun.hub.remote_repo import RemoteFile
-from localrun.hub.transfer import CONNECTIONS
-from localrun.hub.unsynced import write_out_now
+from localrun.hub.downloads import partial
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.journal import CHUNK_BYTES, JOURNAL, journals_of, part_of, write_journal
+from localrun.hub.downloads.partial import _take_over, open_partial
+from localrun.hub.downloads.transfer import CONNECTIONS
+from localrun.hub.downloads.unsynced import write_out_now
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.repo import RemoteFile
 
 pytestmark = pytest.mark.process
 
@@ -32,10 +32,10 @@ AccessTo = Callable[..., Access]
 OURS = """
 import sys
 from pathlib import Path
-from localrun.hub.access import read_access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
+from localrun.hub.network.access import read_access
+from localrun.hub.remote.api import read_repo
+from localrun.hub.downloads.download import download
+from localrun.hub.network.http import Http
 http = Http(read_access())
 repo = read_repo(http, "a/b")
 print("go", flush=True)
@@ -208,12 +208,12 @@ def test_we_read_the_cache_of_the_real_client(serve: Serve, access_to: AccessTo)
 
 LARGE_FILES = """
 import sys
-from localrun.hub import download as downloads
+from localrun.hub.downloads import download as downloads
 downloads.PLAIN_HTTP_BYTES = 1000
-from localrun.hub.access import read_access
-from localrun.hub.api import read_repo
-from localrun.hub.http import Http
-from localrun.hub.progress import DownloadFinished
+from localrun.hub.network.access import read_access
+from localrun.hub.remote.api import read_repo
+from localrun.hub.network.http import Http
+from localrun.hub.downloads.progress import DownloadFinished
 http = Http(read_access())
 repo = read_repo(http, "a/b")
 tell = lambda event: isinstance(event, DownloadFinished) and print(event.fetched)

@@ -28,17 +28,17 @@ from localrun.formats.helper_files import (
     helper_beside_model,
     named_helper,
 )
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
 from localrun.hub.compatibility import require_runnable
-from localrun.hub.http import Http
-from localrun.hub.library import scan
-from localrun.hub.model_files import files_of_folder
-from localrun.hub.obstacles import stored_obstacle
-from localrun.hub.remote_repo import RemoteFile, RemoteRepo
-from localrun.hub.removal import plan_removal
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.model_files import files_of_folder
+from localrun.hub.disk.obstacles import stored_obstacle
+from localrun.hub.disk.removal import plan_removal
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.repo import RemoteFile, RemoteRepo
+from localrun.hub.remote.variants import choose_variant, variants_of
 from localrun.hub.resolve import resolve, resolve_all
-from localrun.hub.variants import choose_variant, variants_of
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

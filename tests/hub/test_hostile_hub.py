@@ -10,13 +10,13 @@ from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.cli.app import run_command_line
-from localrun.hub import api
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
-from localrun.hub.preview import find_on_hub, must_find_on_hub, preview
-from localrun.hub.variants import choose_variant, variants_of
+from localrun.hub.downloads.download import download
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote import api
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.preview import find_on_hub, must_find_on_hub, preview
+from localrun.hub.remote.variants import choose_variant, variants_of
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

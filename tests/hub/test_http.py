@@ -11,12 +11,12 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError
-from localrun.hub import connection
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http, NetworkError
-from localrun.hub.url_origin import is_public, may_see_token
+from localrun.hub.downloads.download import download
+from localrun.hub.network import connection
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http, NetworkError
+from localrun.hub.network.url_origin import is_public, may_see_token
+from localrun.hub.remote.api import read_repo
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -194,7 +194,7 @@ def test_a_token_goes_nowhere_in_the_clear(serve: Serve) -> None:
         access = Access(f"http://127.0.0.1:{server.getsockname()[1]}", "hf_canary")
         http = Http(access)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("localrun.hub.url_origin.is_this_machine", lambda host: False)
+            patch.setattr("localrun.hub.network.url_origin.is_this_machine", lambda host: False)
             with pytest.raises(NetworkError), http.get(access.endpoint):
                 pass
     assert b"GET / HTTP/1.1" in seen[0]

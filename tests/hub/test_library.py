@@ -11,10 +11,10 @@ import pytest
 
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.settings import write_setting
-from localrun.hub import library
 from localrun.hub.catalogue import read_catalogue
-from localrun.hub.library import mark_used, scan
-from localrun.hub.removal import plan_removal
+from localrun.hub.disk import library
+from localrun.hub.disk.library import mark_used, scan
+from localrun.hub.disk.removal import plan_removal
 from localrun.hub.resolve import resolve
 
 

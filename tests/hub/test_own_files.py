@@ -10,16 +10,16 @@ import pytest
 from localrun_testing.fake_hub import COMMIT, FakeHub
 
 from localrun.base.errors import HubError
-from localrun.hub.access import Access, read_access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.hf_cache import blob_path, repo_folder
-from localrun.hub.http import Http
-from localrun.hub.journal import JOURNAL, PART, read_chunks, read_head
-from localrun.hub.library import scan
-from localrun.hub.own_files import is_own, open_own, replace_own
-from localrun.hub.partial import find_partials
-from localrun.hub.removal import plan_partials
+from localrun.hub.disk.hf_cache import blob_path, repo_folder
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.own_files import is_own, open_own, replace_own
+from localrun.hub.disk.removal import plan_partials
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.journal import JOURNAL, PART, read_chunks, read_head
+from localrun.hub.downloads.partial import find_partials
+from localrun.hub.network.access import Access, read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

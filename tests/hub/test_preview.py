@@ -20,14 +20,21 @@ from localrun.base.request import LoadOptions
 from localrun.engine.load import load
 from localrun.fit.shape import shape_of
 from localrun.fit.weights import held_share
-from localrun.hub import preview as preview_module
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.http import Http
-from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, must_find_on_hub, preview, recommended_variant
-from localrun.hub.remote import read_remote
-from localrun.hub.stored import stored_at
-from localrun.hub.variants import choose_variant, other_models, variants_of
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote import preview as preview_module
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.headers import read_remote
+from localrun.hub.remote.preview import (
+    find_on_hub,
+    fit_preview,
+    fit_stored,
+    must_find_on_hub,
+    preview,
+    recommended_variant,
+)
+from localrun.hub.remote.variants import choose_variant, other_models, variants_of
 from localrun.model.layer_weights import AttentionWeights
 from localrun.model.load import allocated_bytes
 

@@ -4,9 +4,9 @@ import pytest
 from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import HubError, LocalrunError
-from localrun.hub.access import Access
-from localrun.hub.http import Http
-from localrun.hub.proxy import Proxy, proxy_for
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.network.proxy import Proxy, proxy_for
 
 NAMES = ("http", "https", "all", "no")
 

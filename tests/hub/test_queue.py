@@ -7,11 +7,11 @@ from localrun_testing.fake_hub import FakeHub
 from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.http import Http
-from localrun.hub.queue import DownloadQueue, DownloadState, Job
-from localrun.hub.remote_repo import RemoteRepo
+from localrun.hub.downloads.queue import DownloadQueue, DownloadState, Job
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.repo import RemoteRepo
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

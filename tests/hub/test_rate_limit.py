@@ -10,10 +10,10 @@ import pytest
 from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import HubError
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.http import Http
-from localrun.hub.rate_limit import seconds_to_wait
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.network.rate_limit import seconds_to_wait
+from localrun.hub.remote.api import read_repo
 
 NOW = 1_795_000_000.0  # a moment in 2026
 LATER = formatdate(NOW + 40, usegmt=True)

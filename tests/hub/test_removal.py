@@ -12,16 +12,16 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, UsageError
-from localrun.hub import safe_remove
-from localrun.hub.access import Access, read_access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.duplicates import find_duplicates, reclaimable
-from localrun.hub.http import Http
-from localrun.hub.library import scan
-from localrun.hub.removal import discard, plan_partials, plan_removal
+from localrun.hub.disk import safe_remove
+from localrun.hub.disk.duplicates import find_duplicates, reclaimable
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.removal import discard, plan_partials, plan_removal
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.downloads.download import download
+from localrun.hub.network.access import Access, read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 from localrun.storage.label import Label, write_label
 from localrun.storage.weight_store import PACKED_FOLDER
 

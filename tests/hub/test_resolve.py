@@ -10,7 +10,7 @@ import pytest
 from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.hub.library import mark_used
+from localrun.hub.disk.library import mark_used
 from localrun.hub.resolve import resolve, resolve_all
 
 

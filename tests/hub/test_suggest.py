@@ -10,10 +10,10 @@ import pytest
 
 from localrun.base.errors import NotFoundError
 from localrun.hub.catalogue import BUILTIN, read_catalogue
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import words_of
-from localrun.hub.preview import find_on_hub, must_find_on_hub
+from localrun.hub.remote.preview import find_on_hub, must_find_on_hub
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 from localrun.hub.suggest import catalogue_name, near_names, same_names
 
 NAMES = [name for name in read_catalogue() if name != BUILTIN]

@@ -15,17 +15,17 @@ from localrun_testing import REPOSITORY
 from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import HubError, NotFoundError
-from localrun.hub import journal, unsynced
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
-from localrun.hub.journal import CHUNK_BYTES, read_head
-from localrun.hub.library import scan, unfinished
-from localrun.hub.progress import DownloadEvent, DownloadFinished, DownloadNotice
+from localrun.hub.disk.library import scan, unfinished
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.downloads import journal, unsynced
+from localrun.hub.downloads.download import download
+from localrun.hub.downloads.journal import CHUNK_BYTES, read_head
+from localrun.hub.downloads.progress import DownloadEvent, DownloadFinished, DownloadNotice
+from localrun.hub.downloads.unsynced import require_whole, write_out_now
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import stored_at
-from localrun.hub.unsynced import require_whole, write_out_now
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -338,10 +338,10 @@ def test_a_blob_that_others_removed_is_fetched_again(pulled: Pulled) -> None:
 PULL_OR_USE = """
 import json, sys
 from localrun.base.errors import NotFoundError
-from localrun.hub.access import read_access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
+from localrun.hub.network.access import read_access
+from localrun.hub.remote.api import read_repo
+from localrun.hub.downloads.download import download
+from localrun.hub.network.http import Http
 from localrun.hub.resolve import resolve
 print("go", flush=True)
 sys.stdin.readline()

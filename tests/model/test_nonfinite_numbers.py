@@ -11,10 +11,10 @@ from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.safetensors import open_safetensors
-from localrun.hub.access import Access
-from localrun.hub.api import read_repo
 from localrun.hub.compatibility import require_runnable
-from localrun.hub.http import Http
+from localrun.hub.network.access import Access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
 from localrun.model.archs.hf_classes import ALIASES
 from localrun.model.load import read_config
 from localrun.text.load_text import load_text

@@ -231,9 +231,9 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
         ("localrun_tui.start", ("localrun.backends.registry", "numpy", "pathspec", "typer")),
         ("localrun_tui.screens.first_run", ("localrun.backends.registry", "localrun.model", "http.client")),
         ("localrun.hub.resolve", ("localrun.fit", "localrun.model", "http.client")),
-        ("localrun.cli.list", ("localrun.hub.http", "http.client", "localrun.fit", "numpy")),
+        ("localrun.cli.list", ("localrun.hub.network.http", "http.client", "localrun.fit", "numpy")),
         ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
-        ("localrun.cli.run", ("localrun.hub.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
+        ("localrun.cli.run", ("localrun.hub.network.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
         ("localrun.tools.mcp.servers", ("mcp", "httpx2", "pydantic", "asyncio")),
         (
             "localrun.client.local",
@@ -255,7 +255,7 @@ from localrun.cli.app import run_command_line
 
 with contextlib.redirect_stdout(io.StringIO()):
     code = run_command_line({arguments!r})
-print(code, [name for name in ("localrun.cli.run", "localrun.hub.library", "numpy") if name in sys.modules])"""
+print(code, [name for name in ("localrun.cli.run", "localrun.hub.disk.library", "numpy") if name in sys.modules])"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     assert done.stdout == "0 []\n", done.stderr
 

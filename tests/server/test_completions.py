@@ -13,7 +13,7 @@ from localrun.base.events import PromptLogprobs
 from localrun.base.request import LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.client.worker import WorkerClient
+from localrun.client.worker.client import WorkerClient
 
 BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
 

@@ -19,7 +19,7 @@ from localrun.base.errors import EngineError
 from localrun.base.events import Accepted, Event, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.server import connection, respond, wire
-from localrun.server.live import LiveRequest
+from localrun.server.monitor.live import LiveRequest
 from localrun.server.running import Mailbox, NumberedEvent
 
 LONG = "x" * 40_000

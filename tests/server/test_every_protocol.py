@@ -20,8 +20,8 @@ from localrun.base.events import Done, Event
 from localrun.base.request import LoadOptions, Request
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.local import LocalClient
-from localrun.hub.stored import StoredModel
-from localrun.server.openai_fields import MAX_TOKENS
+from localrun.hub.disk.stored import StoredModel
+from localrun.server.openai.fields import MAX_TOKENS
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from localrun_testing.waiting import PATIENCE
 
-from localrun.server.json_body import MAX_BYTES, MAX_DEPTH, MAX_KEYS, MAX_VALUES
+from localrun.server.request.json_body import MAX_BYTES, MAX_DEPTH, MAX_KEYS, MAX_VALUES
 
 JSON = {"content-type": "application/json"}
 

@@ -15,10 +15,10 @@ from localrun.base.events import Completion, Done, ModelInfo
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.server.anthropic_diagnosis import CacheDiagnostics, SentMessages
-from localrun.server.anthropic_messages import MessageCodec
-from localrun.server.anthropic_request import read_messages
-from localrun.server.json_body import parse_json
+from localrun.server.anthropic.diagnosis import CacheDiagnostics, SentMessages
+from localrun.server.anthropic.messages import MessageCodec
+from localrun.server.anthropic.request import read_messages
+from localrun.server.request.json_body import parse_json
 
 HI: Any = [{"role": "user", "content": "hi"}]
 CALL: Any = {"type": "tool_use", "id": "t1", "name": "look", "input": {"b": 1, "a": {}}}

@@ -21,7 +21,7 @@ from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.resources import resource
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.server import models
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions, read_aliases, seconds

@@ -21,9 +21,9 @@ from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
 from localrun.cli.serve import log_request
 from localrun.client.choice import ModelChoice
-from localrun.server.live import MAX_NAME, LiveRequest
-from localrun.server.monitor_client import MonitorClient
-from localrun.server.request_rows import rows_of
+from localrun.server.monitor.client import MonitorClient
+from localrun.server.monitor.live import MAX_NAME, LiveRequest
+from localrun.server.monitor.rows import rows_of
 
 
 def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> None:

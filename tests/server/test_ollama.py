@@ -19,8 +19,8 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.hub.progress import CancelledError, Control
-from localrun.server import ollama_manage
+from localrun.hub.downloads.progress import CancelledError, Control
+from localrun.server.ollama import manage as ollama_manage
 from localrun.server.options import ServerOptions
 
 HI: Any = [{"role": "user", "content": "hi"}]

@@ -9,7 +9,7 @@ from localrun_testing.fake_client import FakeClient
 
 from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest
-from localrun.server.request_headers import SESSION_HEADERS, with_headers
+from localrun.server.request.headers import SESSION_HEADERS, with_headers
 
 
 def asked(fake: FakeClient, http: httpx.Client, headers: dict[str, str], **fields: Any) -> Request:

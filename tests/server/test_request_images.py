@@ -19,9 +19,9 @@ from localrun.base.request import LoadOptions, Request, RequestImage, Sampling
 from localrun.client.choice import ModelChoice
 from localrun.client.local import LocalClient
 from localrun.hub.catalogue import BUILTIN
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
-from localrun.server.ollama_models import show
+from localrun.server.ollama.models import show
 
 
 def png(color: str = "red", width: int = 8, height: int = 4, mode: str = "RGB") -> bytes:

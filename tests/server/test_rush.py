@@ -33,7 +33,7 @@ async def rush(url: str, process: psutil.Process) -> Counter[str]:
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, limits=limits) as client:
         asked = [asyncio.ensure_future(ask(client, number)) for number in range(N_REQUESTS)]
         await asyncio.wait(asked[:1])
-        (worker,) = [child for child in process.children() if "worker_process" in " ".join(child.cmdline())]
+        (worker,) = [child for child in process.children() if "worker.main" in " ".join(child.cmdline())]
         worker.kill()
         said = Counter(await asyncio.gather(*asked))
         assert await ask(client, 0) == "200"

@@ -17,14 +17,14 @@ from localrun_testing.waiting import until
 
 from localrun.base.events import Done, Event, Token
 from localrun.base.request import LoadOptions, Request
-from localrun.client.attached import AttachedClient, attach
+from localrun.client.attach.client import AttachedClient, attach
+from localrun.client.attach.owner import announced
+from localrun.client.attach.same_load import versions_of
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.model_slot import ModelSlot
-from localrun.client.owner import announced
-from localrun.client.same_load import versions_of
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun.server.models import ModelHost
-from localrun.server.monitor_client import attached_names
+from localrun.server.monitor.client import attached_names
 from localrun.server.options import ServerOptions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="windows has no Unix sockets")

@@ -15,10 +15,10 @@ from localrun_testing.served import serving
 from localrun.base.request import LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.server import stored_responses
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
-from localrun.server.stored_responses import FOLDER, StoredResponse, StoredResponses
+from localrun.server.responses import stored as stored_responses
+from localrun.server.responses.stored import FOLDER, StoredResponse, StoredResponses
 
 
 @pytest.fixture(params=[False, True], ids=["memory", "disk"])

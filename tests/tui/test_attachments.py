@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.base.content import FilePart, TextPart, with_files_as_text
-from localrun.chat.condensed import Kinds
 from localrun.chat.files import read_files
 from localrun.chat.images import ImageShelf
+from localrun.chat.long_text.condensed import Kinds
 from localrun.chat.tree import Message
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor

@@ -16,7 +16,7 @@ from localrun.base.request import ProgressCallback
 from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice, choice_of
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state import continue_chat
 

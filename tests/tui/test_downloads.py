@@ -22,10 +22,10 @@ from textual.screen import Screen
 from localrun.base.errors import HubError
 from localrun.base.settings import read_settings
 from localrun.client.choice import ModelChoice
-from localrun.hub import partial, transfer
-from localrun.hub.access import read_access
-from localrun.hub.http import Http
-from localrun.hub.preview import find_on_hub, preview
+from localrun.hub.downloads import partial, transfer
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.preview import find_on_hub, preview
 from localrun.hub.resolve import resolve
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.download_work import find_unfinished

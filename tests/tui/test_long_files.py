@@ -19,9 +19,9 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Done, Event, Prefill
 from localrun.base.request import Request
 from localrun.chat import attachments
-from localrun.chat.condensed import Condensed
-from localrun.chat.condensed_file import ReadingProgress, ReadingWatch, condense_file
-from localrun.chat.ways_to_read import ReadingWay
+from localrun.chat.long_text.condensed import Condensed
+from localrun.chat.long_text.condensed_file import ReadingProgress, ReadingWatch, condense_file
+from localrun.chat.long_text.ways_to_read import ReadingWay
 from localrun_tui.screens.chat.suggestions import SuggestionMenu
 from localrun_tui.screens.dialogs.read_screen import ReadScreen
 from localrun_tui.state import file_reading

@@ -12,11 +12,11 @@ from localrun.fit.quality import kld_text, weight_kld
 from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file
 from localrun.hub.catalogue_rows import catalogue_rows
-from localrun.hub.library import builtin_models
+from localrun.hub.disk.library import builtin_models
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.precision_offer import PrecisionChoice
-from localrun.hub.remote_repo import RemoteFile
-from localrun.hub.stored import StoredModel
-from localrun.hub.variants import Variant
+from localrun.hub.remote.repo import RemoteFile
+from localrun.hub.remote.variants import Variant
 from localrun_tui.screens.models.model_card import catalogue_card, stored_card
 from localrun_tui.screens.models.newer_version import is_current
 from localrun_tui.screens.models.precision_compare import compare

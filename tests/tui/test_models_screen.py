@@ -17,13 +17,13 @@ from textual.widgets import Input
 
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import write_endpoints
 from localrun.client.model_slot import ModelSlot
-from localrun.client.worker import WorkerClient
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import write_endpoints
+from localrun.client.worker.client import WorkerClient
 from localrun.fit.rates import Rates
-from localrun.hub import preview
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
+from localrun.hub.remote import preview
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.model_sections import HubSection

@@ -14,7 +14,7 @@ from localrun.chat.journal import ChatStore
 from localrun.chat.token_odds import N_OTHERS, last_answer, odds_request
 from localrun.chat.turn import Answer
 from localrun.client.choice import ModelChoice, builtin
-from localrun.client.endpoint import Endpoint
+from localrun.client.remote.endpoint import Endpoint
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.odds_screen import OddsScreen, odds_row
 from localrun_tui.screens.dialogs.prompt_screen import TokenRows

@@ -19,14 +19,14 @@ from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
 from localrun.client.open_client import options_for
 from localrun.fit.estimate import Fit, FitRow
-from localrun.hub import api
-from localrun.hub.access import read_access
-from localrun.hub.api import read_repo
-from localrun.hub.download import download
-from localrun.hub.http import Http
+from localrun.hub.disk.stored import StoredModel, stored_at
+from localrun.hub.downloads.download import download
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
 from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_offer
-from localrun.hub.preview import find_on_hub
-from localrun.hub.stored import StoredModel, stored_at
+from localrun.hub.remote import api
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.preview import find_on_hub
 from localrun_tui.screens.models import precision_menu
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.state.background import Task

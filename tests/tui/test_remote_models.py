@@ -16,9 +16,10 @@ from textual.widgets import Input
 
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
-from localrun.client import endpoints, remote_models
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import read_endpoints, write_endpoints
+from localrun.client.remote import endpoints
+from localrun.client.remote import models as remote_models
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import read_endpoints, write_endpoints
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run

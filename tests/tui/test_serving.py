@@ -17,9 +17,9 @@ from textual.pilot import Pilot
 from localrun.base.request import LoadOptions
 from localrun.base.settings import write_setting
 from localrun.cli.app import run_command_line
-from localrun.client.owner import running_server
-from localrun.server.monitor_client import MonitorClient
-from localrun.server.request_rows import RequestRow
+from localrun.client.attach.owner import running_server
+from localrun.server.monitor.client import MonitorClient
+from localrun.server.monitor.rows import RequestRow
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.requests.requests_screen import RequestsScreen

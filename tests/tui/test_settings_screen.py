@@ -22,8 +22,8 @@ from localrun.base.setting_rows import SETTINGS
 from localrun.base.settings import read_settings, write_setting
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import (
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import (
     check_endpoint,
     masked,
     read_endpoints,

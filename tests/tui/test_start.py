@@ -14,8 +14,8 @@ from localrun.base.settings import Settings, read_settings, write_setting
 from localrun.chat.presets import PRESETS, sampling_of
 from localrun.client.choice import ModelChoice, builtin, first_choice
 from localrun.client.open_client import options_for
-from localrun.hub.library import mark_used
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.library import mark_used
+from localrun.hub.disk.stored import StoredModel
 
 
 def test_the_first_model_is_the_named_else_the_last_used_else_the_default_else_none(

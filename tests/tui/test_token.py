@@ -13,7 +13,7 @@ from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.errors import HubError, UsageError
-from localrun.hub.hub_token import keep_token
+from localrun.hub.network.hub_token import keep_token
 from localrun_tui.screens.dialogs.ask import AskText
 
 TOKEN = "hf_" + "a1B2" * 8

@@ -19,9 +19,9 @@ from textual.pilot import Pilot
 from localrun.base.errors import EngineDiedError
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
-from localrun.client import watchdog
 from localrun.client.choice import builtin
-from localrun.client.worker import WorkerClient
+from localrun.client.worker import watchdog
+from localrun.client.worker.client import WorkerClient
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state.turn import Turn

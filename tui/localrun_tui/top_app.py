@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from localrun.server.monitor_client import MonitorClient
+from localrun.server.monitor.client import MonitorClient
 from localrun_tui.crash import PlainEnd
 from localrun_tui.screens.requests.request_sources import RemoteRequests
 from localrun_tui.screens.requests.requests_screen import RequestsScreen

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
-from localrun.hub.access import is_offline
+from localrun.hub.network.access import is_offline
 from localrun.tools.built_in.page_text import text_of_page
 from localrun.tools.built_in.public_address import IsAllowed, connect, is_public
 from localrun.tools.running_call import RunningCall, ToolError, ToolResult

@@ -6,7 +6,7 @@ from textual.pilot import Pilot
 
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
+from localrun.client.remote.endpoint import Endpoint
 from localrun_testing.chat_app import ask, chat_screen, notice, ready, views
 from localrun_testing.pilots import LARGE, Steps, drive, until, until_text
 from localrun_tui import start

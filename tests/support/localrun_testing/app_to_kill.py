@@ -15,8 +15,8 @@ from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.chat.tree import Message as ChatMessage
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.interface import EngineClient, Generation
-from localrun.client.worker import WorkerClient
-from localrun.hub.stored import StoredModel
+from localrun.client.worker.client import WorkerClient
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state.messages import ChatChanged

@@ -12,8 +12,8 @@ from localrun.base.request import Sampling
 from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
 from localrun.chat.turn import Answer, TurnOptions, begin_turn
-from localrun.client.endpoint import Endpoint
-from localrun.client.remote import RemoteClient
+from localrun.client.remote.client import RemoteClient
+from localrun.client.remote.endpoint import Endpoint
 
 _HITS = re.compile(
     r"^(?:vllm:prefix_cache_hits_total|llamacpp:prompt_tokens_cached_total|localrun_cached_tokens_total)"

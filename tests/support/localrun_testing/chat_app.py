@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun_testing.pilots import until
 from localrun_testing.scripted_client import Script, ScriptedClient, opener
 from localrun_tui.app import LocalrunApp

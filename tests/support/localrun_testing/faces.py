@@ -50,6 +50,6 @@ def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
         except StopIteration:
             raise EOFError from None
 
-    monkeypatch.setattr("localrun.cli.line_input.ask_line", read)
-    monkeypatch.setattr("localrun.cli.line_chat.ask_line", read)
+    monkeypatch.setattr("localrun.cli.line.input.ask_line", read)
+    monkeypatch.setattr("localrun.cli.line.chat.ask_line", read)
     monkeypatch.setattr("localrun.cli.chat.is_terminal", lambda stream: stream is sys.stdin)

@@ -22,8 +22,8 @@ from localrun.base.events import (
 )
 from localrun.base.request import LoadOptions, Request
 from localrun.base.views import ImageView, PromptView, SizeView
+from localrun.client.attach.same_load import Versions
 from localrun.client.interface import Generation
-from localrun.client.same_load import Versions
 
 SIZES = {"small": SizeView(120, 1.5), "full": SizeView(1000, 12.0)}  # of every image
 

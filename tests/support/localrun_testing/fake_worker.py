@@ -15,7 +15,7 @@ from localrun.base.events import Completion, Done, Event, MemoryFigures, ModelIn
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
 from localrun.client.interface import Generation
-from localrun.client.worker_process import serve
+from localrun.client.worker.main import serve
 
 
 class CountingEngine:

@@ -12,7 +12,8 @@ from textual.screen import Screen
 from localrun.backends import registry
 from localrun.base.machine import Memory
 from localrun.fit.rates import Rates
-from localrun.hub import api, candidates, preview
+from localrun.hub import candidates
+from localrun.hub.remote import api, preview
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run

@@ -8,7 +8,7 @@ import jsonschema  # type: ignore[import-untyped]
 
 from localrun.base.setting_rows import SETTINGS
 from localrun.base.settings import Settings
-from localrun.hub.stored import Source
+from localrun.hub.disk.stored import Source
 
 Schema = dict[str, Any]
 

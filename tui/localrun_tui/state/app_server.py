@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from localrun.client.model_slot import ModelSlot
     from localrun.server.listen import HttpServer
-    from localrun.server.live import LiveRequest
+    from localrun.server.monitor.live import LiveRequest
     from localrun.server.service import Service
 
 
@@ -61,7 +61,7 @@ class AppServer:
         await running
 
     async def _serve(self, server: "HttpServer", service: "Service", listener: "socket") -> None:
-        from localrun.client.owner import announced
+        from localrun.client.attach.owner import announced
         from localrun.server.shared_engine import sharing
 
         try:

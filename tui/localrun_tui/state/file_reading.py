@@ -10,7 +10,7 @@ from textual.message_pump import MessagePump
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
-from localrun.chat.condensed_file import ReadingProgress, ReadingWatch
+from localrun.chat.long_text.condensed_file import ReadingProgress, ReadingWatch
 
 T = TypeVar("T")
 _SHORT = 1.0  # seconds for which nothing is told

@@ -10,14 +10,14 @@ from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
-from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, bytes_per_token, note_request
-from localrun.chat.kept_notes import KeptNotes
-from localrun.chat.part_of_text import TextRange, part_of, take
-from localrun.chat.part_reader import PartReader
-from localrun.chat.pieces import n_bytes
-from localrun.chat.question_words import found_parts
-from localrun.chat.reading_speed import reading_speed
-from localrun.chat.ways_to_read import ReadingWay, WaysToRead
+from localrun.chat.long_text.in_parts import USUAL_CONTEXT, ReadingPlan, bytes_per_token, note_request
+from localrun.chat.long_text.kept_notes import KeptNotes
+from localrun.chat.long_text.part_of_text import TextRange, part_of, take
+from localrun.chat.long_text.part_reader import PartReader
+from localrun.chat.long_text.pieces import n_bytes
+from localrun.chat.long_text.question_words import found_parts
+from localrun.chat.long_text.reading_speed import reading_speed
+from localrun.chat.long_text.ways_to_read import ReadingWay, WaysToRead
 from localrun.client.interface import Cancellation
 
 if TYPE_CHECKING:

@@ -71,8 +71,8 @@ def _may_adapt(entry: os.DirEntry[str]) -> bool:
 
 
 def _models() -> ArgumentValues:
-    from localrun.hub.aliases import without_aliases
-    from localrun.hub.library import scan
+    from localrun.hub.disk.aliases import without_aliases
+    from localrun.hub.disk.library import scan
 
     found = sorted(without_aliases(scan()), key=lambda one: -(one.last_used or 0.0))
     names = [one.name for one in found]

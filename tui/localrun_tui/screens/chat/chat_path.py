@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from textual.content import Content
 
 from localrun.chat.attachments import about_tokens
+from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.overflow import horizon_of
-from localrun.chat.pieces import n_bytes
 from localrun_tui.screens.chat.live_answer import LiveAnswer
 from localrun_tui.screens.chat.message_notes import note_of, unanswered_note
 from localrun_tui.screens.chat.message_view import MessageView

@@ -15,10 +15,10 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
-from localrun.chat.condensed_file import ReadingWatch
 from localrun.chat.files import FoundFile, read_files, read_found
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
+from localrun.chat.long_text.condensed_file import ReadingWatch
 from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.menu_filler import MenuFiller

@@ -11,7 +11,7 @@ from localrun.base.errors import UsageError
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
 from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, part_of_file, place_of, walk
-from localrun.chat.part_of_text import TextRange
+from localrun.chat.long_text.part_of_text import TextRange
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import MOST_SHOWN, dropped_paths, matching
 from localrun_tui.widgets.columns import say

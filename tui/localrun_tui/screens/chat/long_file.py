@@ -9,7 +9,7 @@ from localrun.base.content import FilePart
 from localrun_tui.widgets.toast import toast
 
 if TYPE_CHECKING:
-    from localrun.chat.part_of_text import TextRange
+    from localrun.chat.long_text.part_of_text import TextRange
     from localrun_tui.screens.chat.composer import Composer
     from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.session import Session

@@ -153,7 +153,7 @@ class MessageDocument:
 
 def _error_lines(text: str, width: int) -> list[Content]:
     """The errors of a log that goes along condensed: they are as they are, whatever a model says of them."""
-    from localrun.chat.condensed import error_lines
+    from localrun.chat.long_text.condensed import error_lines
 
     errors = error_lines(text)
     shown = [clean(line, keep_newlines=False) for line in errors[:_MOST_ERRORS]]

@@ -9,7 +9,7 @@ from textual.app import App
 from localrun.base.errors import UsageError
 from localrun.base.events import PromptLogprobs, TokenLogprob
 from localrun.base.units import ms
-from localrun.chat.reading_speed import reading_speed
+from localrun.chat.long_text.reading_speed import reading_speed
 from localrun.chat.token_odds import last_answer, odds_request
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.dialogs.odds_screen import OddsScreen

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from localrun.base.errors import UsageError
 from localrun.chat.commands import adapters_in, policy_in
 from localrun.chat.overflow import POLICIES
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.state.current_chat import last_question, nonempty_chat
 
 if TYPE_CHECKING:

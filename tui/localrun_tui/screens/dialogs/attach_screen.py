@@ -13,10 +13,10 @@ from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
 from localrun.base.errors import LocalrunError
-from localrun.chat.condensed_file import ReadingWatch
 from localrun.chat.files import may_be_attached, read_files, read_one
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
+from localrun.chat.long_text.condensed_file import ReadingWatch
 from localrun_tui.state.file_reading import FileReading
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField

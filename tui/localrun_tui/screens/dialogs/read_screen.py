@@ -13,11 +13,11 @@ from textual.widgets import Input, OptionList, Static
 
 from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.chat.condensed import error_lines
-from localrun.chat.in_parts import ReadingPlan
-from localrun.chat.part_reader import PartReader
-from localrun.chat.reading_pace import ReadingPace
-from localrun.chat.ways_to_read import ReadingWay
+from localrun.chat.long_text.condensed import error_lines
+from localrun.chat.long_text.in_parts import ReadingPlan
+from localrun.chat.long_text.part_reader import PartReader
+from localrun.chat.long_text.reading_pace import ReadingPace
+from localrun.chat.long_text.ways_to_read import ReadingWay
 from localrun.client.interface import Cancellation
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.state.background import Task, run_in_background, tell

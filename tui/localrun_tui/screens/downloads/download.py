@@ -12,7 +12,7 @@ from localrun.hub.catalogue import shown_name
 from localrun.hub.names import parse_file_name
 
 if TYPE_CHECKING:
-    from localrun.hub.stored import StoredModel
+    from localrun.hub.disk.stored import StoredModel
 
 ShownState = Literal["queued", "running", "paused", "done", "failed", "cancelled", "unfinished", "starting"]
 

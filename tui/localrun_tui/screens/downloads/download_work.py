@@ -7,16 +7,16 @@ from pathlib import Path
 
 from localrun.base.settings import read_settings, write_setting
 from localrun.formats.gguf_names import is_gguf
-from localrun.hub.access import read_access
-from localrun.hub.api import read_repo
-from localrun.hub.http import Http
-from localrun.hub.library import unfinished
+from localrun.hub.disk.library import unfinished
+from localrun.hub.disk.removal import discard
+from localrun.hub.disk.stored import stored_at
+from localrun.hub.downloads.partial import is_alive
 from localrun.hub.names import parse_file_name
-from localrun.hub.partial import is_alive
-from localrun.hub.remote_repo import RemoteFile, RemoteRepo
-from localrun.hub.removal import discard
-from localrun.hub.stored import stored_at
-from localrun.hub.variants import variants_of
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.api import read_repo
+from localrun.hub.remote.repo import RemoteFile, RemoteRepo
+from localrun.hub.remote.variants import variants_of
 from localrun_tui.screens.downloads.download import Download, download_key
 from localrun_tui.screens.downloads.queue_file import left_queued
 

@@ -16,10 +16,10 @@ from localrun_tui.widgets.toast import toast, toast_error
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
-    from localrun.hub.preview import RepoPreview
-    from localrun.hub.queue import DownloadQueue, Job
-    from localrun.hub.remote_repo import RemoteFile, RemoteRepo
-    from localrun.hub.variants import Variant
+    from localrun.hub.downloads.queue import DownloadQueue, Job
+    from localrun.hub.remote.preview import RepoPreview
+    from localrun.hub.remote.repo import RemoteFile, RemoteRepo
+    from localrun.hub.remote.variants import Variant
 
 
 class Downloads:
@@ -152,8 +152,8 @@ class Downloads:
 
     def _enqueue(self, download: Download, repo: "RemoteRepo", files: "tuple[RemoteFile, ...]") -> None:
         if self._queue is None:
-            from localrun.hub.access import read_access
-            from localrun.hub.queue import DownloadQueue
+            from localrun.hub.downloads.queue import DownloadQueue
+            from localrun.hub.network.access import read_access
 
             self._queue = DownloadQueue(read_access(), lambda job: tell(self._app, self._follow, job.number))
         from localrun_tui.screens.downloads.queue_file import note_queued

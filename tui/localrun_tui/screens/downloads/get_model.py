@@ -6,11 +6,11 @@ from textual.app import App
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError
-from localrun.hub.access import read_access
 from localrun.hub.catalogue import shown_name
-from localrun.hub.http import Http
-from localrun.hub.preview import RepoPreview, must_find_on_hub, preview, recommended_variant
-from localrun.hub.variants import Variant
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.preview import RepoPreview, must_find_on_hub, preview, recommended_variant
+from localrun.hub.remote.variants import Variant
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.toast import toast_error

@@ -6,7 +6,7 @@ from typing import Any
 from textual.screen import Screen
 
 from localrun.base.settings import write_setting
-from localrun.hub.library import mark_used
+from localrun.hub.disk.library import mark_used
 from localrun_tui.screens.models.model_rows import DiskRow
 from localrun_tui.screens.models.verdicts import cannot_be_run
 from localrun_tui.state.background import Task, run_in_background

@@ -8,7 +8,7 @@ from textual.app import App
 
 from localrun.backends.registry import usual_memory
 from localrun.client.choice import ModelChoice
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.models.model_sections import subject_of_stored
 from localrun_tui.screens.models.precision_menu import PrecisionMenu

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from localrun.base.dataclass import dataclass
 from localrun.base.units import count, gib
-from localrun.client.endpoint import Endpoint
+from localrun.client.remote.endpoint import Endpoint
 from localrun.fit.estimate import FitRow, Verdict, speed_mark
-from localrun.hub.aliases import without_aliases
-from localrun.hub.api import FoundModel
-from localrun.hub.duplicates import find_duplicates, reclaimable
-from localrun.hub.library import scan
-from localrun.hub.obstacles import sees_images, stored_obstacle
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.disk.duplicates import find_duplicates, reclaimable
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.obstacles import sees_images, stored_obstacle
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.remote.api import FoundModel
 from localrun.hub.verdicts import rough_verdict
 from localrun.model.capability import obstacle_of
 

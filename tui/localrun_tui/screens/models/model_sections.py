@@ -10,18 +10,18 @@ from textual.content import Content
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.base.settings import read_settings
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import read_endpoints
-from localrun.hub import api
-from localrun.hub.access import read_access
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import read_endpoints
 from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model, unmeasured_rows
-from localrun.hub.http import Http
-from localrun.hub.library import scan
-from localrun.hub.obstacles import stored_obstacle
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.obstacles import stored_obstacle
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
 from localrun.hub.precision_offer import Subject
-from localrun.hub.preview import find_on_hub
+from localrun.hub.remote import api
+from localrun.hub.remote.preview import find_on_hub
 from localrun.hub.resolve import resolve
-from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models import model_items as items
 from localrun_tui.screens.models.model_card import ModelCard, stored_card
 from localrun_tui.screens.models.model_rows import (
@@ -207,9 +207,9 @@ class RemoteSection(Section[ServerModel]):
 
 def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
     """Models that a server offers, and the one that its user names; a line that says why when it cannot be asked."""
-    from localrun.client.http_errors import ServerFailedError
-    from localrun.client.remote_models import list_models
-    from localrun.client.remote_probe import probe_all
+    from localrun.client.remote.http_errors import ServerFailedError
+    from localrun.client.remote.models import list_models
+    from localrun.client.remote.probe import probe_all
 
     named = ServerModel(endpoint, endpoint.model)
     try:

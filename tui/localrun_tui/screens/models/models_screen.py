@@ -14,8 +14,8 @@ from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoint import Endpoint
-from localrun.hub.stored import StoredModel
+from localrun.client.remote.endpoint import Endpoint
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.default_model import make_default
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel

@@ -9,12 +9,12 @@ from textual.screen import Screen
 
 from localrun.base.errors import HubError, LocalrunError
 from localrun.base.units import gib
-from localrun.hub.access import read_access
-from localrun.hub.http import Http
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.names import same_precision
-from localrun.hub.preview import RepoPreview, must_find_on_hub, preview
-from localrun.hub.stored import StoredModel
-from localrun.hub.variants import Variant
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote.preview import RepoPreview, must_find_on_hub, preview
+from localrun.hub.remote.variants import Variant
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.state.background import Task, run_in_background

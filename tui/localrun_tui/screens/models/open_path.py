@@ -7,8 +7,8 @@ from typing import Any
 from textual.screen import Screen
 
 from localrun.base.errors import LocalrunError
+from localrun.hub.disk.stored import StoredModel, stored_at
 from localrun.hub.resolve import resolve_all
-from localrun.hub.stored import StoredModel, stored_at
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.model_path_field import is_typed_path

@@ -15,7 +15,7 @@ from localrun.base.errors import LocalrunError, TokenError
 from localrun.base.request import KVCodecName
 from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
-from localrun.hub.access import hub_cache
+from localrun.hub.network.access import hub_cache
 from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_offer
 from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen

@@ -8,10 +8,10 @@ from textual.screen import Screen
 
 from localrun.base.errors import LocalrunError
 from localrun.base.units import gib
-from localrun.hub.aliases import with_aliases
-from localrun.hub.library import scan
-from localrun.hub.removal import Removal, plan_removal, remove
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.aliases import with_aliases
+from localrun.hub.disk.library import scan
+from localrun.hub.disk.removal import Removal, plan_removal, remove
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.toast import toast, toast_error

@@ -5,8 +5,8 @@ from typing import Any
 
 from textual.screen import Screen
 
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import change_endpoint
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import change_endpoint
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.state.background import run_in_background

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from localrun.base.dataclass import dataclass
 from localrun.base.paths import folder
-from localrun.hub.aliases import without_aliases
-from localrun.hub.duplicates import find_duplicates, reclaimable
-from localrun.hub.library import scan, unfinished
-from localrun.hub.partial import is_alive
-from localrun.hub.removal import discard
-from localrun.hub.stored import StoredModel
+from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.disk.duplicates import find_duplicates, reclaimable
+from localrun.hub.disk.library import scan, unfinished
+from localrun.hub.disk.removal import discard
+from localrun.hub.disk.stored import StoredModel
+from localrun.hub.downloads.partial import is_alive
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erase_all
 from localrun.storage.inventory import inventory

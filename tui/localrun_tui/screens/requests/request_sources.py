@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from localrun.base.errors import EngineError, NotFoundError, UsageError
-from localrun.server.live import LiveRequest
-from localrun.server.monitor_client import MonitorClient, attached_names
-from localrun.server.request_rows import RequestRow, rows_of
+from localrun.server.monitor.client import MonitorClient, attached_names
+from localrun.server.monitor.live import LiveRequest
+from localrun.server.monitor.rows import RequestRow, rows_of
 from localrun_tui.state.app_server import AppServer
 
 

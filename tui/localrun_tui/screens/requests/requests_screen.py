@@ -9,7 +9,7 @@ from textual.containers import Horizontal
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
-from localrun.server.request_rows import RequestRow
+from localrun.server.monitor.rows import RequestRow
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page

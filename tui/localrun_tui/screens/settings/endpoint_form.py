@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import check_endpoint, travels_in_the_clear
-from localrun.client.key_store import has_keyring
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import check_endpoint, travels_in_the_clear
+from localrun.client.remote.key_store import has_keyring
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint

@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from localrun.client.endpoints import masked
+from localrun.client.remote.endpoints import masked
 from localrun_tui.screens.settings.settings_rows import DEFAULT, ServerRow, SettingRow
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.model_list import Item

@@ -12,8 +12,8 @@ from localrun.base.events import ModelInfo
 from localrun.base.request import DEFAULT_SAMPLING
 from localrun.base.setting_rows import SETTINGS, Setting
 from localrun.base.settings import read_sources, write_setting
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import read_endpoints
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import read_endpoints
 from localrun_tui.screens.settings.settings_groups import UNITS, in_groups
 
 DEFAULT = "default"

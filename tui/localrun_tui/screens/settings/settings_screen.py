@@ -12,8 +12,8 @@ from textual.widgets import Input, Static
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
 from localrun.base.settings import config_file
-from localrun.client.endpoint import Endpoint
-from localrun.client.endpoints import change_endpoint
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import change_endpoint
 from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.choice_question import ask_for_choice

@@ -6,7 +6,7 @@ from typing import Any
 from textual.app import App
 
 from localrun.base.errors import LocalrunError
-from localrun.hub.hub_token import TOKENS_PAGE, keep_token
+from localrun.hub.network.hub_token import TOKENS_PAGE, keep_token
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.widgets.toast import toast, toast_error
 
