@@ -158,9 +158,10 @@ class ReadScreen(Dialog[FilePart | None]):
 
     def _show_text(self, part: FilePart) -> None:
         """The beginning of a text; of a log's kinds of lines its errors first, which stand last for the model."""
-        errors = error_lines(part.text)
         lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
-        self._show_lines([line[:400] for line in (*errors, *[""][: len(errors)], *lines)])
+        if errors := error_lines(part.text):
+            lines = [*errors, "", *lines]
+        self._show_lines([line[:400] for line in lines])
 
     def _show_lines(self, lines: Sequence[str]) -> None:
         self.query_one("#look-text", Static).update(Content("\n").join(map(say, lines)))
