@@ -1,5 +1,5 @@
 // The Metal Shading Language on a CPU: as much of <metal_stdlib> as kernels may use. The words that only Metal has (kernel,
-// device, constant, thread, threadgroup, attributes) are dealt with by localrun/backends/metal/msl.py.
+// device, constant, thread, threadgroup, attributes) are dealt with by tests/support/localrun_testing/emulator/msl.py.
 //
 // Left out on purpose: simd_sum and its like, which add in an order nobody promises; barriers that order no memory.
 #pragma once
