@@ -87,11 +87,18 @@ class ChatStore:
     def summaries(self, deleted: bool = False) -> list[ChatSummary]:
         """Summaries of all chats, or of all deleted ones, the last changed first."""
         found = self._read_summaries()
-        for chat in self._chats.values():  # of those not on disk
-            if len(chat.tree) and (self.folder is None or chat.problem):
-                found[chat.id] = summary_of(chat)
+        found |= {one.id: one for one in self._unwritten()}
         shown = [summary for summary in found.values() if summary.deleted == deleted]
         return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
+
+    def unwritten(self) -> list[ChatSummary]:
+        """Summaries of the chats whose messages are lost with this program: no try to write them worked."""
+        self.close()
+        return [one for one in self._unwritten() if not one.deleted]
+
+    def _unwritten(self) -> list[ChatSummary]:
+        chats = (one for one in self._chats.values() if self.folder is None or one.problem)
+        return [summary_of(chat) for chat in chats if len(chat.tree)]
 
     def _read_summaries(self) -> dict[str, ChatSummary]:
         """Summaries of all files. Chats that were deleted long ago are erased on the way."""

@@ -206,25 +206,18 @@ class LocalrunApp(PlainEnd):
     # ---- keys and commands
 
     async def action_quit(self) -> None:
-        """Quit; first ask where that ends downloads or the server, or loses a draft."""
+        """Quit; first ask where that ends downloads or the server, or loses a draft or a chat."""
         from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+        from localrun_tui.screens.dialogs.quit_question import quit_question
 
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
-        server, is_lost = self.session.server, not keep_draft(self.unsent)
-        if not (active or server.url or is_lost):
+        is_lost = not keep_draft(self.unsent)
+        unwritten = await self.session.disk.run(self.session.disk.unwritten)
+        question = quit_question(active, self.session.server, is_lost, unwritten)
+        if question is None:
             self.leave()
-            return
-        question = "Quit?" + (" What you were writing is lost then: it cannot be written to disk." if is_lost else "")
-        facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
-        if active:
-            question += " Downloads end with the app; what has arrived is kept, and goes on from there."
-        if server.url:
-            question += " Other programs are not answered any more."
-            n_requests = len(server.requests)
-            facts.append(("served at", f"{server.url}, {n_requests} request{'' if n_requests == 1 else 's'} under way"))
-            facts += [(program, "uses the engine; it loads the model itself then") for program in server.programs]
-        if not isinstance(self.screen, ConfirmScreen):  # which asks already
-            self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.leave() if yes else None)
+        elif not isinstance(self.screen, ConfirmScreen):  # which asks already
+            self.push_screen(question, lambda yes: self.leave() if yes else None)
 
     async def action_interrupt(self) -> None:
         """Stop the answer; without one, quit at a second Ctrl+C."""

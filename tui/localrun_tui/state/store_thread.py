@@ -12,7 +12,7 @@ from localrun.base.settings import read_settings
 if TYPE_CHECKING:
     from localrun.base.content import Content
     from localrun.chat.images import ImageShelf
-    from localrun.chat.journal import Chat, ChatStore
+    from localrun.chat.journal import Chat, ChatStore, ChatSummary
 
 T = TypeVar("T")
 _RECALLED_CHATS = 8
@@ -48,6 +48,10 @@ class StoreThread:
     def images(self) -> "ImageShelf":
         """The images of chats. On this thread only; what it returns is for any."""
         return self.store().images
+
+    def unwritten(self) -> "list[ChatSummary]":
+        """Chats that are lost when the app ends. On this thread only."""
+        return self._store.unwritten() if self._store else []
 
     def warm_up(self) -> None:
         """Read what the list needs of every chat, so that it opens as quickly as ever. On this thread only."""
