@@ -14,7 +14,7 @@ from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Work
 from localrun.base.request import Request
 from localrun.chat.journal import ChatStore
-from localrun.chat.long_text.in_parts import ReadingPlan, plan_reading
+from localrun.chat.long_text.in_parts import ReadingPlan, bytes_per_token, plan_reading
 from localrun.chat.long_text.kept_notes import KeptNotes
 from localrun.chat.long_text.part_of_text import part_of, split_part, take
 from localrun.chat.long_text.part_reader import PartReader
@@ -239,6 +239,22 @@ def test_the_cost_is_known_before() -> None:
 
 def count_of(text: str) -> int:
     return n_bytes(text) // 4
+
+
+@pytest.mark.parametrize("dense", [0, 1, 2])
+def test_tokens_are_estimated_by_all_of_a_text_and_few_of_its_characters(dense: int) -> None:
+    thirds = ["all is well\n" * 5000] * 3
+    thirds[dense] = "0123456789\n" * 5000  # wherever that is: nearly each character is a token
+    text = "".join(thirds)
+    counted: list[int] = []
+
+    def tokens(sample: str) -> int:
+        counted.append(len(sample))
+        n_digits = sum(map(str.isdigit, sample))
+        return n_digits + (len(sample) - n_digits) // 4
+
+    assert bytes_per_token(text, 4096, tokens) == pytest.approx(n_bytes(text) / tokens(text), rel=0.15)
+    assert counted[0] <= 4096
 
 
 def test_the_speed_is_that_of_an_answer_else_that_of_the_machine() -> None:

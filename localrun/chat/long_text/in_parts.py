@@ -20,7 +20,7 @@ LEAST_CONTEXT = 1024  # tokens
 USUAL_CONTEXT = 4096  # where a server does not say
 _NOTES_SHARE = 0.6  # of the context that notes may take beside question and answer
 _FILL = 0.9  # of the room for a piece that is used, as its tokens are estimated
-_SAMPLE = 0.25  # of the context: characters that are counted to estimate the tokens of a text
+_PLACES = 16  # of a text that are counted to estimate its tokens, as many characters in all as the context has tokens
 NOTHING = "NOTHING"  # the note on a piece that has nothing to the question
 _ASKED = """Question: {question}
 
@@ -105,10 +105,19 @@ def plan_reading(
 
 
 def bytes_per_token(text: str, ctx: int, count: Callable[[str], int]) -> float:
-    """Bytes of a token in a text, by a sample of it; by what is usual where `count` gives 0."""
-    sample = text[len(text) // 2 :][: int(_SAMPLE * ctx)]
+    """Bytes of a token in a text, by samples of it; by what is usual where `count` gives 0."""
+    sample = _samples(text, ctx)
     n_sample = count(sample)
     return n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(n_bytes(sample)) or 1)
+
+
+def _samples(text: str, n: int) -> str:
+    """The middles of equal sections of a text, `n` characters in all; the text itself where it has no more."""
+    if len(text) <= n:
+        return text
+    size = n // _PLACES
+    starts = ((2 * i + 1) * len(text) // (2 * _PLACES) - size // 2 for i in range(_PLACES))
+    return "".join(text[start : start + size] for start in starts)
 
 
 def note_request(question: str, name: str, text: str, note_tokens: int) -> Request:
