@@ -4,13 +4,14 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from localrun_testing.chat_app import chat_app, chat_screen, notice, ready, send, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import Script, ScriptedClient
+from localrun_testing.scripted_client import INFO, Script, ScriptedClient
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -454,3 +455,14 @@ def test_a_question_that_is_read_for_is_a_draft_meanwhile(log: Path) -> None:
         assert not chat_screen(pilot).query_one(SuggestionMenu).display
 
     drive(app, steps, LARGE)
+
+
+def test_a_server_that_says_no_context_leaves_a_part_its_size() -> None:
+    app, _ = chat_app(client=ScriptedClient(info=replace(INFO, ctx=0)))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        text = LongText(chat_screen(pilot).session, "server.log", "\n".join(LINES))
+        assert text.n_tokens(text.part("")) > len(LINES)
+
+    drive(app, steps)

@@ -64,7 +64,8 @@ class LongText:
             return self._count(note_request("", self.name, sample, 1))
 
         around = count("")
-        return round(size / bytes_per_token(part.text, self.ctx, lambda sample: count(sample) - around))
+        ctx = self.ctx or USUAL_CONTEXT
+        return round(size / bytes_per_token(part.text, ctx, lambda sample: count(sample) - around))
 
     def part(self, typed: str) -> FilePart:
         """The part that was typed, or all of it. UsageError where there is no such part."""
