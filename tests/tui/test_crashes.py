@@ -36,7 +36,7 @@ def test_the_half_answer_and_what_waited_are_there_again(tmp_path: Path, monkeyp
         await pilot.press("ctrl+l", "enter")
         await until_text(pilot, "a fox who")
         assert "cut off: localrun ended" in " ".join(text_of(views(pilot)[-1]).split())
-        await until_text(pilot, "2 messages held")
+        await until_text(pilot, "2 messages held: ↑ shows them")
         await pilot.press("escape", "ctrl+up", "up")
         await until_text(pilot, "⏎ Send now")
         await pilot.press("enter")
@@ -70,7 +70,7 @@ def test_what_waits_in_one_chat_is_not_sent_in_another(tmp_path: Path) -> None:
         await pilot.press("ctrl+n")
         await until(pilot, lambda: not views(pilot))
         await pilot.press("ctrl+l", "enter")
-        await until_text(pilot, "1 message held")
+        await until_text(pilot, "1 message held: ↑ shows it")
 
     drive(app, steps)
     assert len(engine.requests) == 1

@@ -47,8 +47,8 @@ def waiting_parts(n: int, held: bool) -> list[Content]:
     """Number of messages that wait for the answer, or for the user."""
     if not n:
         return []
-    words = "1 message" if n == 1 else f"{n} messages"
-    does = "held: ↑ shows them" if held else "waits" if n == 1 else "wait"
+    words, shown, wait = ("1 message", "it", "waits") if n == 1 else (f"{n} messages", "them", "wait")
+    does = f"held: ↑ shows {shown}" if held else wait
     return [Content.styled(f"{words} {does}", "$text-accent")]
 
 
