@@ -16,6 +16,11 @@ from localrun.text.reasoning import reasoning_tags
 from localrun.text.template import ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
+_NO_TEMPLATE = (
+    "the model brings no chat template: it may be a base model, which continues a text rather than answers "
+    "(`localrun run --raw`); in a chat it gets ChatML, which it may not have been trained on"
+)
+
 
 def load_text(source: TensorSource) -> ModelText:
     """Load tokenizer and template of an opened model. Raises ModelFileError."""
@@ -38,7 +43,7 @@ def load_folder_text(folder: Path) -> ModelText:
 def _text(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | None, sampling: Sampling) -> ModelText:
     notes = list(tokenizer.vocabulary.notes)
     if not templates:
-        notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
+        notes.append(_NO_TEMPLATE)
     template = _template(tokenizer, templates, spare)
     template.warm_up()
     usual_first = sorted(templates, key=lambda name: name != "default")

@@ -121,6 +121,11 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     assert opened(folder).template.render(HI) == "b"
 
 
+def test_a_model_without_a_template_is_said_to_continue_texts(tmp_path: Path) -> None:
+    (note,) = opened(write(tmp_path, None, {})).notes
+    assert "continues a text rather than answers (`localrun run --raw`)" in note
+
+
 def test_a_template_that_is_all_there_is_fails_when_it_is_used(tmp_path: Path) -> None:
     text = opened(write(tmp_path, "{% if", {}))
     assert text.notes == ()
