@@ -14,6 +14,7 @@ _OTHERS = {"no-prefix-cache": "prefix_cache=False", **{name: name for name in _S
 _IN_MENU = ("ctx", "kv", "precision")  # of the app: F7 has these, F3 all settings
 _KEYS = {"list": "Ctrl+O", "search": "the hub in Ctrl+O", "pull": "Ctrl+O", "fit": "F7", "history list": "Ctrl+L"}
 _COMMAND = re.compile(rf"`localrun ({'|'.join(_KEYS)})(?: [^`]*)?`")
+_TOKEN = re.compile(r"\b(into|needs|with) HF_TOKEN(?:, or /token of the app)?")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
 
@@ -22,9 +23,9 @@ def in_python(text: str) -> str:
     return _OPTION.sub(_respelled, text)
 
 
-def in_app(text: str) -> str:
+def in_app(text: str, token: str = "/token") -> str:
     """A message with keys of the app in the place of commands and options: `F7: ctx 4096` the first time, `F7` without
-    a value."""
+    a value. `token`: where a token of the hub is taken."""
     told: set[str] = set()
 
     def named(found: re.Match[str]) -> str:
@@ -39,6 +40,7 @@ def in_app(text: str) -> str:
         told.add(key)
         return key if value is None else f"{key}: {words}"
 
+    text = _TOKEN.sub(lambda found: f"{found[1]} {token}", text)
     return _OPTION.sub(named, _COMMAND.sub(lambda found: _KEYS[found[1]], text))
 
 

@@ -50,6 +50,9 @@ def test_python_spells_options_its_own_way(said: str, python: str) -> None:
         ("a b: `localrun pull a/b`", "a b: Ctrl+O"),
         ("`localrun search TERM` finds models", "the hub in Ctrl+O finds models"),
         ("`localrun listen`", "`localrun listen`"),
+        ("it goes into HF_TOKEN, or /token of the app; try it", "it goes into /token; try it"),
+        ("a private one needs HF_TOKEN", "a private one needs /token"),
+        ("unset HF_TOKEN if that is not yours", "unset HF_TOKEN if that is not yours"),
     ],
 )
 def test_the_app_names_keys_in_the_place_of_options(said: str, app: str) -> None:

@@ -235,6 +235,8 @@ def test_a_token_is_asked_for_where_one_is_wanted(hub: FakeHub, monkeypatch: pyt
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "t Token")
+        assert "goes into Token (t)" in " ".join(screen_text(pilot.app).split())
+        assert "HF_TOKEN" not in screen_text(pilot.app)
         assert "c Compare" not in screen_text(pilot.app)
         await pilot.press("t", *"hf_short")
         await until_text(pilot, "•" * len("hf_short"))

@@ -37,7 +37,7 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if status == 429:
         seconds = seconds_to_wait(response.headers)
         wait = f"try again {_in_a_while(seconds)}"
-        hint = wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
+        hint = wait if access.token else f"{wait}; with HF_TOKEN the limit is higher"
         return NetworkError(f"{host} asks localrun to slow down (too many requests)", hint, seconds or math.inf)
     if status == 401:
         return TokenError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)

@@ -101,9 +101,9 @@ class ModelList(Vertical, Generic[T]):
         self._when_empty = when_empty
         self._show()
 
-    def show_error(self, error: LocalrunError) -> None:
-        """No items, but what happened and what to try."""
-        self.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
+    def show_error(self, error: LocalrunError, token: str = "/token") -> None:
+        """No items, but what happened and what to try; `token` takes one of the hub."""
+        self.show([], in_app("\n".join(filter(None, (error.message, error.hint))), token))
 
     def filter(self, text: str, when_none: str = "", elsewhere: str = "") -> None:
         """Show only items with every word of `text`. Where there is none, `when_none` says what to do, or that there is

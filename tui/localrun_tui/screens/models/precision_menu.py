@@ -95,7 +95,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
     def _failed(self, error: LocalrunError) -> None:
         self._failure = error
         self.refresh_bindings()
-        self._list.show_error(error)
+        self._list.show_error(error, "Token (t)")
 
     def _ready(self, offer: Offer) -> None:
         self.offer = offer
