@@ -9,7 +9,7 @@ from localrun.base.errors import UsageError
 from localrun.base.options import in_app, in_python, python_spelling
 
 ROOMS = ("base", "cache", "chat", "client", "diagnose", "engine", "fit", "formats", "model", "ops", "text")
-OF_OTHER_PROGRAMS = ("remote_engines.py", "serve_lines.py")  # options of vLLM and SGLang
+OF_OTHER_PROGRAMS = ("engines.py", "serve_lines.py")  # options of vLLM and SGLang
 
 
 @pytest.mark.parametrize(
