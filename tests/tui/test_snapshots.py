@@ -138,6 +138,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     app.action_downloads()
     await until_text(pilot, "done and checked")
     yield "downloads"
+    app.session.disk.unwritten = list  # type: ignore[method-assign]  # or it asks for the chat, which is in memory, too
     await pilot.press("ctrl+q")
     await until_text(pilot, "Downloads end with the app")
     yield "quit"
