@@ -116,9 +116,9 @@ def test_a_growing_composer_leaves_the_end_of_the_answer_in_sight() -> None:
     drive(app, steps)
 
 
-def test_ctrl_c_stops_first_and_quits_when_pressed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_stops_first_and_quits_when_pressed_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(app_module, "_TWICE", PATIENCE)  # however busy the machine is in between
-    app, _ = chat_app(ENDS)
+    app, _ = chat_app(ENDS, folder=tmp_path)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
