@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from typing import get_args
 
 from localrun.base.dataclass import dataclass
-from localrun.base.errors import HubError, LocalrunError, NotFoundError, UsageError
+from localrun.base.errors import HubError, LocalrunError
 from localrun.base.settings import Settings, read_settings
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
@@ -18,7 +18,7 @@ from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
 from localrun.hub.remote.preview import RepoPreview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
 from localrun.hub.remote.variants import Variant
-from localrun.hub.resolve import resolve_all
+from localrun.hub.resolve import known_models
 
 OnCancel = Callable[[Callable[[], None]], object]
 NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
@@ -138,16 +138,9 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
         mine = (subject.stored.name, subject.stored.source)
         here = [model for model in scan() if (model.name, model.source) == mine]
         return without_aliases(here) or [subject.stored]
-    found = _resolved(subject.name)
-    found += [one for one in _resolved(subject.name.rpartition("/")[2]) if one.source != "hub"]  # of no repository
+    found = known_models(subject.name)
+    found += [one for one in known_models(subject.name.rpartition("/")[2]) if one.source != "hub"]  # of no repository
     return without_aliases({one.path: one for one in found}.values())
-
-
-def _resolved(name: str) -> list[StoredModel]:
-    try:
-        return resolve_all(name)
-    except (NotFoundError, UsageError):
-        return []
 
 
 def _ask_hub(ask: Callable[[Http, Wanted], RepoPreview], wanted: Wanted, on_cancel: OnCancel) -> RepoPreview:

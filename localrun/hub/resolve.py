@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.small_file import kind_of
 from localrun.formats.gguf_names import is_gguf
 from localrun.formats.requantize import PRECISIONS
@@ -57,6 +57,14 @@ def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
     chosen = [_choose(found, name, wanted)] if wanted else _meant(found, name)
     same = (one for each in chosen for one in with_aliases(each, found))
     return list({one.path: one for one in same}.values())
+
+
+def known_models(name: str) -> list[StoredModel]:
+    """Like resolve_all; nothing where no model has that name, or a folder of it holds several."""
+    try:
+        return resolve_all(name)
+    except (NotFoundError, UsageError):
+        return []
 
 
 def _find(model: str, precision: str, paths: bool = True) -> tuple[str, str, list[StoredModel]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.dataclass import dataclass
-from localrun.base.errors import HubError, NotFoundError, UsageError
+from localrun.base.errors import HubError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.formats.gguf_names import is_gguf, is_weights
@@ -19,7 +19,7 @@ from localrun.hub.disk.stored import StoredModel, shards_of
 from localrun.hub.downloads.journal import part_of
 from localrun.hub.downloads.partial import find_partials, is_abandoned, is_alive, orphans
 from localrun.hub.network.access import hub_cache
-from localrun.hub.resolve import resolve_all
+from localrun.hub.resolve import known_models
 from localrun.storage.weight_store import PackedModel, WeightStore, erase_packed, total_bytes
 
 _OWNERS = {
@@ -169,10 +169,7 @@ def _goes(path: Path, is_all: bool) -> bool:
 
 def _paths_of(name: str) -> list[Path]:
     """Paths of the models of this name on disk."""
-    try:
-        return [model.path for model in resolve_all(name)] if name else []
-    except (NotFoundError, UsageError):
-        return []
+    return [model.path for model in known_models(name)] if name else []
 
 
 def _files_of(model: StoredModel) -> list[Path]:
