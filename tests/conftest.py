@@ -59,10 +59,16 @@ if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder
     sys.path.append(peers)
     os.environ.setdefault("LOCALRUN_LLAMA_LIB", str(Path(peers) / "llama_cpp" / "lib"))
 
-# Until the first test there is no home: nothing is written while tests are collected.
 _HOMES = ("HOME", "USERPROFILE", "LOCALRUN_HOME")
-_nowhere = os.path.join(tempfile.gettempdir(), f"localrun-tests-{uuid.uuid4().hex}")
-os.environ.update(dict.fromkeys(_HOMES, _nowhere), HF_HOME=os.path.join(_nowhere, "huggingface"))
+
+
+def live_at(path: Path) -> None:
+    """Have the home of the user and of localrun, and the Hugging Face cache, be at `path`."""
+    os.environ.update(dict.fromkeys(_HOMES, str(path)), HF_HOME=str(path / "huggingface"))
+
+
+# Until the first test there is none: nothing is written while tests are collected.
+live_at(Path(tempfile.gettempdir()) / f"localrun-tests-{uuid.uuid4().hex}")
 
 
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
@@ -97,8 +103,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def home_of_no_test(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a thread of a test that is over still does must not reach the user's own files either. The folder lies where
     pytest itself removes those of older runs, whether these ended or were killed."""
-    path = tmp_path_factory.getbasetemp() / "home-of-no-test"
-    os.environ.update(dict.fromkeys(_HOMES, str(path)), HF_HOME=str(path / "huggingface"))
+    live_at(tmp_path_factory.getbasetemp() / "home-of-no-test")
 
 
 @pytest.fixture(autouse=True)
