@@ -116,6 +116,74 @@ def test_codex_finds_namespaces_and_free_input_as_it_gave_them(
     ]
 
 
+EXEC = {
+    "type": "custom",
+    "name": "exec",
+    "description": "Run a program",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+}
+SEARCH = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Find tools",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+}
+WAIT, OPEN = ({"type": "function", "name": name, "parameters": {}} for name in ("wait", "open"))
+IN_AN_ITEM = {
+    "type": "additional_tools",
+    "role": "developer",
+    "tools": [
+        {"type": "namespace", "name": "functions", "tools": [EXEC, {"type": "function", "name": "wait"}]},
+        SEARCH,
+    ],
+}
+FOUND = [
+    {"type": "namespace", "name": "mcp__chrome", "tools": [{"type": "function", "name": "open", "parameters": {}}]}
+]
+
+
+def test_codex_finds_the_tools_of_an_item_as_it_gave_them(
+    openai_client: openai.OpenAI, called: list[ToolCall], fake: FakeClient
+) -> None:
+    """For a model whose name it knows codex sends no others since 0.144, most in a namespace that stands for none."""
+    called += [ToolCall("call_1", "exec", json.dumps({"input": "ls"})), ToolCall("call_2", "wait", "{}")]
+    ask: Any = [IN_AN_ITEM, *ASK]
+    response = openai_client.responses.create(model="", input=ask)
+    run, wait = [item.model_dump(exclude_none=True) for item in response.output][-2:]
+    assert (run["type"], run["name"], run["input"]) == ("custom_tool_call", "exec", "ls")
+    assert (wait["type"], wait["name"]) == ("function_call", "wait")
+    assert not {"namespace"} & (run.keys() | wait.keys())
+    functions = [tool["function"] for tool in fake.requests[-1].tools]
+    assert [function["name"] for function in functions] == ["exec", "wait", "tool_search"]
+    assert functions[0]["description"] == "Run a program\n\nThe input is of this lark grammar:\nstart: /.+/"
+    assert functions[2]["parameters"] == SEARCH["parameters"]
+    going_on: Any = "And?"
+    openai_client.responses.create(model="", input=going_on, previous_response_id=response.id)
+    assert [tool["function"]["name"] for tool in fake.requests[-1].tools] == ["exec", "wait", "tool_search"]
+
+
+def test_codex_searches_for_tools_and_calls_those_found(
+    openai_client: openai.OpenAI, called: list[ToolCall], fake: FakeClient
+) -> None:
+    called.append(ToolCall("call_1", "tool_search", '{"query": "browser"}'))
+    ask: Any = [IN_AN_ITEM, *ASK]
+    with openai_client.responses.stream(model="", input=ask) as stream:
+        done = [event.item for event in stream if event.type == "response.output_item.done"]
+    search = done[-1].model_dump(exclude_none=True)
+    assert (search["type"], search["execution"], search["call_id"]) == ("tool_search_call", "client", "call_1")
+    assert (search["arguments"], search["status"]) == ({"query": "browser"}, "completed")
+    found = {"type": "tool_search_output", "execution": "client", "call_id": "call_1", "tools": FOUND}
+    called[:] = [ToolCall("call_2", "open", "{}")]
+    replay: Any = [*ask, search, found, found]  # which is found again
+    response = openai_client.responses.create(model="", input=replay)
+    opened: Any = response.output[-1]
+    assert (opened.type, opened.name, opened.namespace) == ("function_call", "open", "mcp__chrome")
+    assert [tool["function"]["name"] for tool in fake.requests[-1].tools] == ["exec", "wait", "tool_search", "open"]
+    _, asked, *results = fake.requests[-1].messages
+    assert asked["tool_calls"][0]["function"] == {"name": "tool_search", "arguments": '{"query": "browser"}'}
+    assert [json.loads(result["content"]) for result in results] == [["open"], ["open"]]
+
+
 @pytest.mark.parametrize(("calls", "reason"), CASES.values(), ids=list(CASES))
 def test_messages(served: Served, called: list[ToolCall], calls: list[ToolCall], reason: str) -> None:
     called += calls

@@ -17,6 +17,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCall,
     ToolCallDelta,
 )
 from localrun.base.request import Json
@@ -26,8 +27,9 @@ from localrun.server.refusal import Refusal
 from localrun.server.request.truncation import Dropped
 from localrun.server.responses.items import sealed
 from localrun.server.responses.request import ResponsesRequest
-from localrun.server.responses.tools import free_input
+from localrun.server.responses.tools import SEARCH, free_input
 from localrun.server.sse import data_frame
+from localrun.server.tool_arguments import arguments_of
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
@@ -128,17 +130,15 @@ class ResponsesCodec(Codec):
         return frames + self._of_part(f"{name}.delta", delta=text, **more)
 
     def _call(self, part: ToolCallDelta) -> bytes:
-        """Append to the item of a call. A tool of free text gets its input as a whole."""
-        tool = self._tools.called(part.name)
+        """Append to the item of a call. A search and a tool of free text get their input as a whole."""
         if part.begins:
             frames, self._open = self._close(self._ended), "call"
-            kind = "ctc" if tool.takes_text else "fc"
-            self.response["output"].append(tool.item(f"{kind}_{secrets.token_hex(16)}", part.id))
+            self.response["output"].append(self._tools.called(part.name).item(part.id))
             self._arguments = ""
             return frames + self._of_item("added")
         frames = b""
         self._arguments += part.arguments
-        if not tool.takes_text:
+        if self._item["type"] == "function_call":
             self._item["arguments"] = self._arguments
             if part.arguments:
                 frames = self._of_call("function_call_arguments.delta", delta=part.arguments)
@@ -151,6 +151,10 @@ class ResponsesCodec(Codec):
             frames = self._of_call("custom_tool_call_input.delta", delta=item["input"])
             return frames + self._of_call("custom_tool_call_input.done", input=item["input"])
         item["status"] = status
+        if item["type"] == "tool_search_call":
+            call = ToolCall(item["call_id"], SEARCH, self._arguments, is_complete=status == "completed")
+            item["arguments"] = arguments_of(call)
+            return b""
         return self._of_call("function_call_arguments.done", arguments=item["arguments"], name=item["name"])
 
     def _begin(self, channel: Channel) -> bytes:

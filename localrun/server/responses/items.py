@@ -12,17 +12,22 @@ from collections.abc import Sequence
 from localrun.base.request import Json, RequestMessage
 from localrun.server.openai.chat import content_of
 from localrun.server.request.json_body import Body
+from localrun.server.responses.tools import SEARCH, ClientTools, names_in
 
 SEALED = "lr1."  # before the base64 of a thought that a client keeps for us without reading it
-_CALLS = ("function_call", "custom_tool_call")
-_RESULTS = ("function_call_output", "custom_tool_call_output")
+_CALLS = ("function_call", "custom_tool_call", "tool_search_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _ROLES = ("system", "developer", "user", "assistant")
 
 
 class Conversation:
-    """Reads items one after the other. `left_out`: names of those that the model is not shown."""
+    """Reads items one after the other. `tools` gets those that come in items.
 
-    def __init__(self) -> None:
+    `left_out`: names of items that the model is not shown.
+    """
+
+    def __init__(self, tools: ClientTools) -> None:
+        self._tools = tools
         self.messages: list[RequestMessage] = []
         self.left_out: list[str] = []
 
@@ -37,8 +42,10 @@ class Conversation:
             elif kind in _CALLS:
                 self._call(item)
             elif kind in _RESULTS:
-                content = _output(item)
+                content = self._found(item) if kind == "tool_search_output" else _output(item)
                 self.messages.append({"role": "tool", "tool_call_id": item.text("call_id"), "content": content})
+            elif kind == "additional_tools":
+                self._tools.add(item.objects("tools"))
             elif kind == "item_reference":
                 raise item.wrong("type", "the item itself is needed, or a previous_response_id")
             else:
@@ -54,13 +61,24 @@ class Conversation:
             self._begin({"content": content_of(item)})
 
     def _call(self, item: Body) -> None:
-        is_free = item.text("type") == "custom_tool_call"  # whose input is no JSON
-        given = json.dumps({"input": item.text("input")}, ensure_ascii=False) if is_free else item.text("arguments")
-        function = {"name": item.text("name"), "arguments": given or "{}"}
+        match item.text("type"):
+            case "custom_tool_call":  # whose input is no JSON
+                name, given = item.text("name"), json.dumps({"input": item.text("input")}, ensure_ascii=False)
+            case "tool_search_call":
+                name, given = SEARCH, json.dumps(item.inner("arguments").values, ensure_ascii=False)
+            case _:
+                name, given = item.text("name"), item.text("arguments")
+        function = {"name": name, "arguments": given or "{}"}
         call = {"id": item.text("call_id"), "type": "function", "function": function}
         if not self.messages or self.messages[-1]["role"] != "assistant":
             self._begin({})
         self.messages[-1].setdefault("tool_calls", []).append(call)
+
+    def _found(self, item: Body) -> str:
+        """Names of the tools that a search has found: from now on they are shown with the others."""
+        found = item.objects("tools")
+        self._tools.add(found)
+        return json.dumps(names_in(found), ensure_ascii=False)
 
     def _begin(self, values: Json) -> None:
         self.messages.append({"role": "assistant", "content": "", **values})

@@ -47,7 +47,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
     tools = ClientTools()
     tools.add(body.objects("tools"))
     items = _items(body)
-    conversation = Conversation()
+    conversation = Conversation(tools)
     for stored in earlier:
         before = [*stored.items, *stored.response["output"]]
         conversation.add([Body(item, "previous_response_id") for item in before])

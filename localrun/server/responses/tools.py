@@ -1,12 +1,14 @@
-"""Tools of OpenAI's Responses: functions, functions in namespaces, and tools whose input is free text.
+"""Tools of OpenAI's Responses: functions, functions in namespaces, tools of free text, and the search for more tools.
 
-A template knows functions only. A tool of free text becomes one with a single argument, and a call of it is told as its
-client knows it; so is the namespace that a tool is in.
+A template knows functions only. A tool of free text becomes one with a single argument, and the search one with those
+that it has; calls of them are told as the client knows them, and so is the namespace that a tool is in.
 """
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Literal
 
 from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
@@ -14,6 +16,10 @@ from localrun.server.request.function_tools import tool_name
 from localrun.server.request.json_body import Body
 
 _INPUT = "input"
+_PLAIN = "functions"  # the namespace in which codex has tools that are in none
+SEARCH = "tool_search"
+ItemType = Literal["function_call", "custom_tool_call", "tool_search_call"]
+_ID_PREFIX: Mapping[ItemType, str] = {"function_call": "fc", "custom_tool_call": "ctc", "tool_search_call": "tsc"}
 _FREE_TEXT = {"type": "object", "properties": {_INPUT: {"type": "string"}}, "required": [_INPUT]}
 
 
@@ -23,14 +29,18 @@ class ClientTool:
 
     name: str
     namespace: str = ""
-    takes_text: bool = False
+    called_by: ItemType = "function_call"
 
-    def item(self, id: str, call_id: str) -> Json:
+    def item(self, call_id: str) -> Json:
         """A call of it that has just begun."""
-        kind, given = ("custom_tool_call", _INPUT) if self.takes_text else ("function_call", "arguments")
-        named = {"namespace": self.namespace} if self.namespace else {}
-        item = {"id": id, "type": kind, "call_id": call_id, "name": self.name, **named, given: ""}
-        return item if self.takes_text else {**item, "status": "in_progress"}
+        kind = self.called_by
+        item = {"id": f"{_ID_PREFIX[kind]}_{secrets.token_hex(16)}", "type": kind, "call_id": call_id}
+        if kind == "tool_search_call":
+            return {**item, "execution": "client", "arguments": {}, "status": "in_progress"}
+        named = {"name": self.name, **({"namespace": self.namespace} if self.namespace else {})}
+        if kind == "custom_tool_call":
+            return {**item, **named, _INPUT: ""}
+        return {**item, **named, "arguments": "", "status": "in_progress"}
 
 
 @dataclass(slots=True)
@@ -48,13 +58,18 @@ class ClientTools:
                 case "function":
                     tool.flag("strict")
                     tool.inner("parameters")
-                    named = ("name", "description", "parameters", "strict")
-                    self._add(tool, {name: tool.values[name] for name in named if name in tool}, namespace)
+                    fields = ("description", "parameters", "strict")
+                    function = {name: tool.values[name] for name in fields if name in tool}
+                    self._add(tool_name(tool), function, namespace)
                 case "custom":
-                    described = {name: tool.values[name] for name in ("name", "description") if name in tool}
-                    self._add(tool, {**described, "parameters": _FREE_TEXT}, namespace, takes_text=True)
+                    function = {**_described(tool), "parameters": _FREE_TEXT}
+                    self._add(tool_name(tool), function, namespace, "custom_tool_call")
                 case "namespace":
-                    self.add(tool.objects("tools"), tool_name(tool))
+                    inner = tool_name(tool)
+                    self.add(tool.objects("tools"), "" if inner == _PLAIN else inner)
+                case "tool_search" if tool.text("execution") == "client":
+                    function = {**_described(tool), "parameters": tool.inner("parameters").values}
+                    self._add(SEARCH, function, "", "tool_search_call")
                 case kind:
                     self.left_out.append(f"{tool.where} ({kind[:40]})")
 
@@ -66,12 +81,29 @@ class ClientTools:
         """The names that the model knows tools of this name by, in any namespace."""
         return [shown for shown, tool in self.by_name.items() if tool.name == name]
 
-    def _add(self, tool: Body, function: Json, namespace: str, takes_text: bool = False) -> None:
-        """A tool under its own name; with its namespace where another one has that."""
-        name = tool_name(tool)
-        shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
-        self.by_name[shown] = ClientTool(name, namespace, takes_text)
-        self.functions.append({"type": "function", "function": {**function, "name": shown}})
+    def _add(self, name: str, function: Json, namespace: str, called_by: ItemType = "function_call") -> None:
+        """A tool under its own name; with its namespace where another one has that. One that is there, as another
+        search may find it again, stays as it is."""
+        tool = ClientTool(name, namespace, called_by)
+        if tool not in self.by_name.values():
+            shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
+            self.by_name[shown] = tool
+            self.functions.append({"type": "function", "function": {"name": shown, **function}})
+
+
+def names_in(tools: Sequence[Body]) -> list[str]:
+    """Names of tools, and of those in namespaces."""
+    inner = [names_in(tool.objects("tools")) or [tool.text("name")] for tool in tools]
+    return [name for names in inner for name in names]
+
+
+def _described(tool: Body) -> Json:
+    """What a tool is for, and the grammar of its input, which the model sees nowhere else."""
+    form, said = tool.inner("format"), tool.text("description")
+    if form.text("type") == "grammar":
+        grammar = f"The input is of this {form.text('syntax')} grammar:\n{form.text('definition')}"
+        said = f"{said}\n\n{grammar}" if said else grammar
+    return {"description": said} if said else {}
 
 
 def free_input(arguments: str) -> str:
