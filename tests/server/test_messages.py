@@ -191,6 +191,8 @@ def test_blocks_become_turns(fake: FakeClient, http: httpx.Client) -> None:
                     {"type": "redacted_thinking", "data": "x"},
                     {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
                     {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+                    {"type": "mcp_tool_use", "id": "s2", "name": "x", "server_name": "y", "input": {}},
+                    {"type": "mcp_tool_result", "tool_use_id": "s2", "content": []},
                     {"type": "text", "text": "I look"},
                     CALL,
                     {**CALL, "id": "t2"},
@@ -218,6 +220,31 @@ def test_blocks_become_turns(fake: FakeClient, http: httpx.Client) -> None:
         {"role": "user", "content": "and?"},
         {"role": "system", "content": "later"},
     ]
+
+
+def test_what_a_search_found_is_read(fake: FakeClient, http: httpx.Client) -> None:
+    """Claude Code defers tools, and names those that its search finds in a result (anthropics/claude-code#89211)."""
+    source = {
+        "type": "search_result",
+        "title": "Boilers",
+        "source": "https://a",
+        "content": [{"type": "text", "text": "hot"}],
+    }
+    found = [{"type": "tool_reference", "tool_name": "mcp__look"}, source]
+    request = seen(
+        fake,
+        http,
+        messages=[
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [{"type": "compaction", "content": "They asked q."}, CALL]},
+            {"role": "user", "content": [{**RESULT, "content": found}, source]},
+        ],
+    )
+    _, asked, result, more = request.messages
+    assert asked["content"] == "They asked q."
+    document = "[file: Boilers]\n```\nhttps://a\n\nhot\n```"
+    assert result["content"] == f"found the tool mcp__look\n{document}"
+    assert more == {"role": "user", "content": document}
 
 
 def test_the_billing_header_of_a_system_text_is_dropped(fake: FakeClient, http: httpx.Client) -> None:
@@ -273,7 +300,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
         ("messages", []),
         ("messages", [{"role": "wizard", "content": ""}]),
         ("messages[0].content[0].source.data", [{"role": "user", "content": [IMAGE]}]),
-        ("messages[0].content[0].type", [{"role": "user", "content": [{"type": "search_result"}]}]),
+        ("messages[0].content[0].type", [{"role": "user", "content": [{"type": "container_upload"}]}]),
         ("messages[0].content[0].content[0].source", [{"role": "user", "content": [{**RESULT, "content": [IMAGE]}]}]),
         ("messages[0].content[0].input", [{"role": "assistant", "content": [{**CALL, "input": "x"}]}]),
         ("max_tokens", 0),

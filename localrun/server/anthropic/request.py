@@ -23,7 +23,9 @@ IGNORED = (
 REFUSED = ("mcp_servers", "container")
 _THINK: dict[str, Think] = {"enabled": "on", "disabled": "off", "adaptive": "auto", "between_tools": "auto"}
 _BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n*")  # it changes with each request: nothing would be cached
-_OF_SERVERS = re.compile(r"redacted_thinking|server_tool_use|(?!tool_result$)\w+_tool_result")  # of other servers
+_OF_SERVERS = re.compile(  # blocks of other servers' answers
+    r"redacted_thinking|fallback|(server|mcp)_tool_use|mcp_tool_listing|(?!tool_result$)\w+_tool_result"
+)
 _OWN_TOOLS = ("", "custom")  # types of tools that the client runs
 
 
@@ -79,11 +81,11 @@ def _without_billing(part: Body) -> Body:
 
 def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMessage]:
     """Tool results first, in their order, then their images, for which templates have no place, and the user's text."""
-    parts = parts_of(turn)
+    parts = _parts(turn)
     results = [part for part in parts if part.values.get("type") == "tool_result"]
     images: list[Body] = []
     for result in results:
-        said_parts, number = parts_of(result), result.text("tool_use_id")
+        said_parts, number = _parts(result), result.text("tool_use_id")
         text = text_of(part for part in said_parts if not is_image(part))
         images += filter(is_image, said_parts)
         said = f"The tool failed: {text}" if result.flag("is_error") else text
@@ -94,9 +96,27 @@ def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMes
         yield {"role": role, "content": content}
 
 
+def _parts(of: Body) -> list[Body]:
+    """Content as a list of parts; those that only Anthropic has become texts and documents."""
+    return [_readable(part) for part in parts_of(of)]
+
+
+def _readable(part: Body) -> Body:
+    match part.values.get("type"):
+        case "tool_reference":  # which a search of the client has found: it is among the tools by now
+            return Body({"text": f"found the tool {part.text('tool_name')}"}, part.where)
+        case "search_result":
+            source = {"type": "content", "content": part.values.get("content")}
+            document = {"title": part.text("title"), "context": part.text("source"), "source": source}
+            return Body({"type": "document", **document}, part.where)
+        case "compaction":  # a summary of what was said before
+            return Body({"text": part.text("content")}, part.where)
+    return part
+
+
 def _answer(turn: Body, called: dict[str, str]) -> RequestMessage:
     thoughts, calls, texts = [], [], []
-    for part in parts_of(turn):
+    for part in _parts(turn):
         match part.text("type", "text"):
             case "thinking":
                 thoughts.append(part.text("thinking"))
