@@ -113,6 +113,25 @@ def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> 
 
 
 @pytest.mark.parametrize(
+    ("body", "think"),
+    [
+        ({"reasoning_effort": "low"}, "on"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "off"),
+        ({"chat_template_kwargs": {"thinking": True}}, "on"),
+        ({"enable_thinking": False, "reasoning_effort": "high"}, "off"),
+        ({"thinking": {"type": "disabled"}}, "off"),
+        ({"thinking": {"type": "enabled"}}, "on"),
+        ({"thinking": {"type": "adaptive"}}, "auto"),
+    ],
+)
+def test_every_switch_of_thinking_is_heeded(
+    http: httpx.Client, fake: FakeClient, body: dict[str, Any], think: str
+) -> None:
+    assert http.post("/v1/chat/completions", json={"messages": user("x"), **body}).status_code == 200
+    assert fake.requests[-1].think == think
+
+
+@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("temperature", 9),
@@ -134,6 +153,8 @@ def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> 
         ("response_format", {"type": "json_schema"}),
         ("response_format", {"type": "json_schema", "json_schema": {"schema": [1]}}),
         ("audio", {"voice": "x"}),
+        ("functions", [{"name": "f"}]),
+        ("function_call", "auto"),
         ("stream", "yes"),
     ],
 )

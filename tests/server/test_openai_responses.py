@@ -276,6 +276,12 @@ def test_wrong_fields_are_named(http: httpx.Client, body: dict[str, Any], param:
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
+def test_compaction_is_refused_and_what_to_do_instead_said(http: httpx.Client) -> None:
+    answer = http.post(f"{AT}/compact", json={"input": "x"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_implemented")
+    assert "truncation" in answer.json()["error"]["message"]
+
+
 def failing(request: Request) -> str:
     """The last message, or what it names."""
     text = str(request.messages[-1]["content"])

@@ -128,18 +128,13 @@ SEARCH = {
     "description": "Find tools",
     "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
 }
-WAIT, OPEN = ({"type": "function", "name": name, "parameters": {}} for name in ("wait", "open"))
+WAIT = {"type": "function", "name": "wait", "parameters": {}}
 IN_AN_ITEM = {
     "type": "additional_tools",
     "role": "developer",
-    "tools": [
-        {"type": "namespace", "name": "functions", "tools": [EXEC, {"type": "function", "name": "wait"}]},
-        SEARCH,
-    ],
+    "tools": [{"type": "namespace", "name": "functions", "tools": [EXEC, WAIT]}, SEARCH],
 }
-FOUND = [
-    {"type": "namespace", "name": "mcp__chrome", "tools": [{"type": "function", "name": "open", "parameters": {}}]}
-]
+FOUND = [{"type": "namespace", "name": "mcp__chrome", "tools": [{**WAIT, "name": "open"}]}]
 
 
 def test_codex_finds_the_tools_of_an_item_as_it_gave_them(

@@ -45,14 +45,19 @@ IGNORED = (
     *("store", "metadata", "user", "safety_identifier", "verbosity", "prediction", "modalities"),
     *("prompt_cache_options", "prompt_cache_retention"),
 )
-REFUSED = ("audio", "web_search_options")
+REFUSED = {
+    "audio": "localrun has none of this",
+    "web_search_options": "localrun has none of this",
+    "functions": "calls are offered by `tools` here",
+    "function_call": "calls are chosen by `tool_choice` here",
+}
 
 
 def read_chat(body: Body) -> InferenceRequest:
     """The request of a body. Raises Refusal, naming the field."""
-    for name in REFUSED:
-        if name in body:
-            raise body.wrong(name, "localrun has none of this")
+    for name, why in REFUSED.items():
+        if body.values.get(name):
+            raise body.wrong(name, why)
     messages = read_messages(body)
     request = Request(
         messages=messages,

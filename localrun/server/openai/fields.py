@@ -83,10 +83,13 @@ def stops(body: Body) -> tuple[str, ...]:
 
 
 def think(body: Body) -> Think:
-    """Whether a thinking model thinks."""
-    wish = body.inner("chat_template_kwargs").values.get("enable_thinking")
-    if isinstance(wish, bool):
-        return "on" if wish else "off"
+    """Whether a thinking model thinks: by a switch, as templates, DeepSeek or Qwen name it, or by an effort."""
+    kwargs, mode = body.inner("chat_template_kwargs").values, body.values.get("thinking")
+    for wish in (kwargs.get("enable_thinking"), kwargs.get("thinking"), body.values.get("enable_thinking")):
+        if isinstance(wish, bool):
+            return "on" if wish else "off"
+    if isinstance(mode, dict) and mode.get("type") in ("enabled", "disabled"):
+        return "on" if mode["type"] == "enabled" else "off"
     return effort(body, "reasoning_effort")
 
 

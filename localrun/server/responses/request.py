@@ -16,8 +16,8 @@ from localrun.server.responses.stored import StoredResponse
 from localrun.server.responses.tools import ClientTools
 
 IGNORED = (
-    *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier"),
-    *("stream_options", "top_logprobs", "user"),
+    *("client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"),
+    *("prompt_cache_retention", "safety_identifier", "stream_options", "top_logprobs", "user"),
 )
 REFUSED = ("conversation", "prompt")
 SEALED_THOUGHTS = "reasoning.encrypted_content"

@@ -38,6 +38,7 @@ class Responses:
         return [
             Route(at, self.create, methods=["POST"]),
             Route(f"{at}/input_tokens", self.count, methods=["POST"]),
+            Route(f"{at}/compact", self.compact, methods=["POST"]),
             Route(f"{at}/{{id}}", self.show, methods=["GET"]),
             Route(f"{at}/{{id}}", self.delete, methods=["DELETE"]),
             Route(f"{at}/{{id}}/input_items", self.list_items, methods=["GET"]),
@@ -57,6 +58,10 @@ class Responses:
                 n_tokens, n_cached = await asyncio.to_thread(self._service.count, client, asked.requests[0])
         body = {"object": "response.input_tokens", "input_tokens": n_tokens, "localrun": {"cached": n_cached}}
         return JsonResponse(body)
+
+    async def compact(self, request: HttpRequest) -> Response:
+        what = "localrun does not compact a conversation; truncation: auto drops its oldest turns"
+        raise Refusal(501, what, "not_implemented")
 
     async def show(self, request: HttpRequest) -> Response:
         if request.query_params.get("stream") == "true":
