@@ -269,6 +269,14 @@ def test_empty_requests_load_and_unload() -> None:
         assert client.ps().models == []
 
 
+def test_a_list_says_what_each_model_can_do(http: httpx.Client) -> None:
+    """Editors look there alone whether a model takes tools (ollama/ollama#16969)."""
+    (builtin,) = [row for row in http.get("/api/tags").json()["models"] if row["name"].startswith("builtin")]
+    shown = http.post("/api/show", json={"model": builtin["name"]}).json()
+    assert builtin["capabilities"] == shown["capabilities"] == ["completion"]
+    assert builtin["details"]["context_length"] == shown["model_info"]["llama.context_length"]
+
+
 def test_what_tells_clients_who_is_there(http: httpx.Client) -> None:
     assert http.get("/").text == "Ollama is running"
     assert http.head("/").status_code == 200

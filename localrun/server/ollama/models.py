@@ -36,10 +36,12 @@ _BLOB = re.compile(r"(?:sha256-)?([0-9a-f]{64})")  # as the caches of the hub an
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Family, parameters and type of a file; empty and 0 where it cannot be read."""
+    """Family, parameters and context of a file, and what its templates can do; empty where it cannot be read."""
 
     arch: str = ""
     n_params: int = 0
+    ctx: int = 0
+    capabilities: tuple[str, ...] = ()
 
 
 def tags(models: ModelHost) -> Json:
@@ -72,14 +74,13 @@ def show(choice: ModelChoice) -> Json:
     if not isinstance(stored, StoredModel):
         raise Refusal(404, "that model is not on this machine", "model_not_found", "model")
     source = open_model_file(stored.path)
-    templates = gguf_templates(source.metadata) if isinstance(source, GgufFile) else source.chat_templates
-    template = templates.get("default", "")
+    template = _templates(source).get("default", "")
     sampling = asdict(own_sampling(source))
     return {
         "modified_at": _modified(stored.path),
         "details": _details(stored),
         "model_info": _model_info(source, _shape(stored)),
-        "capabilities": ["completion", *["vision"] * _sees(stored), *_capabilities(templates)],
+        "capabilities": _capabilities(stored),
         "template": template,
         "parameters": "\n".join(f"{name:<30} {value}" for name, value in sampling.items() if value),
     }
@@ -94,6 +95,7 @@ def _row(stored: StoredModel, listed: list[StoredModel]) -> Json:
         "size": stored.bytes,
         "digest": _digest(stored),
         "details": _details(stored),
+        "capabilities": _capabilities(stored),
     }
 
 
@@ -106,6 +108,7 @@ def _details(stored: StoredModel) -> Json:
         "families": [shape.arch] if shape.arch else [],
         "parameter_size": count(shape.n_params).replace(" ", "") if shape.n_params else "",
         "quantization_level": stored.precision,
+        "context_length": shape.ctx,
     }
 
 
@@ -122,8 +125,19 @@ def _shape_of(path: Path, changed_ns: int, nbytes: int) -> Shape:
     with suppress(LocalrunError):
         source = open_model_file(path)
         key = "general.architecture" if isinstance(source, GgufFile) else "model_type"
-        return Shape(str(source.metadata.get(key) or ""), source.n_params)
+        found = _of_templates(_templates(source))
+        return Shape(str(source.metadata.get(key) or ""), source.n_params, _context(source), found)
     return Shape()
+
+
+def _templates(source: GgufFile | SafetensorsFolder) -> Mapping[str, str]:
+    return gguf_templates(source.metadata) if isinstance(source, GgufFile) else source.chat_templates
+
+
+def _context(source: GgufFile | SafetensorsFolder) -> int:
+    with suppress(LocalrunError):
+        return arch_of(source).config(source).max_context
+    return 0
 
 
 def _model_info(source: GgufFile | SafetensorsFolder, shape: Shape) -> Json:
@@ -157,14 +171,18 @@ def _sees_as_of(stored: StoredModel, changed_ns: int, folder_changed_ns: int) ->
     return sees_images(stored)
 
 
-def _capabilities(templates: Mapping[str, str]) -> list[str]:
+def _capabilities(stored: StoredModel) -> list[str]:
+    return ["completion", *["vision"] * _sees(stored), *_shape(stored).capabilities]
+
+
+def _of_templates(templates: Mapping[str, str]) -> tuple[str, ...]:
     found = []
     with suppress(LocalrunError):
         if "tool_use" in templates or ChatTemplate(templates.get("default")).capabilities.tools:
             found.append("tools")
     if any(reasoning_tags(template) for template in templates.values()):
         found.append("thinking")
-    return found
+    return tuple(found)
 
 
 def _digest(stored: StoredModel) -> str:
