@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 
 ANSWER_TOKENS = 96
-ALWAYS = {"stream": True, "stream_options": {"include_usage": True}, "seed": 1}
+SEED = 1
+ALWAYS = {"stream": True, "stream_options": {"include_usage": True}, "seed": SEED}
 
 
 @dataclass

@@ -1,10 +1,10 @@
-"""What a server costs beside `localrun run`, what it saves, and how it does beside llama.cpp's.
+"""What a server saves, and how it does beside llama.cpp's. What it costs is measured by server_decode.py.
 
     python -m benchmarks.server_beside MODEL.gguf [--rounds 7] [--ctx 8192] [--prefix 4096] [--long 4096]
-                                       [--threads N] [--llama-server FILE] [--parts decode turns …]
+                                       [--threads N] [--llama-server FILE] [--parts turns agents …]
 
-The server is a process of its own, this one is its client. Runs and requests take turns; printed are medians, of pairs
-where two things are compared. `--prefix` is what agents share, `--long` the prompt of somebody else, and `--ctx` has to
+The server is a process of its own, this one is its client. Printed are medians, of pairs where two things are compared.
+`--prefix` is what agents share, `--long` the prompt of somebody else, and `--ctx` has to
 hold both. llama-server (`build_peers.py --server` says where it is) is started with the same file, as many threads, and
 slots that hold what is asked: of two servers that are up, only one is asked at a time.
 """
@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.http_answers import ANSWER_TOKENS, Heard, ask, p95
+from benchmarks.http_answers import ask
 from benchmarks.kv_quality import machine
 from benchmarks.llama_server import llama_server
 from benchmarks.one_server import AGENTS, QUESTION, beside_a_long_prompt, cached_turns, first_bytes, shared_prefix
@@ -30,7 +29,7 @@ from benchmarks.two_servers import NEW_TOKENS, STREAMS, new_prompts, streams
 
 ROOM = 1024  # tokens of a slot beyond the prompt
 COMMAND = (sys.executable, "-m", "localrun")
-PARTS = ("decode", "turns", "agents", "long", "streams")
+PARTS = ("turns", "agents", "long", "streams")
 
 
 def main() -> None:
@@ -45,22 +44,15 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; usually all")
     options = parser.parse_args()
     print(machine())
-    if "decode" in options.parts:
-        asyncio.run(decode(options))
-    if set(options.parts) != {"decode"} or options.llama_server:
-        with serving(options.model, held(options)) as address:
-            asyncio.run(measure(address, options))
-
-
-def held(options: argparse.Namespace) -> list[str]:
-    """How our model is loaded."""
-    return ["--ctx", str(options.ctx), "--threads", str(options.threads)]
+    with serving(options) as address:
+        asyncio.run(measure(address, options))
 
 
 @contextmanager
-def serving(model: str, how: list[str]) -> Iterator[str]:
-    """The address of a server of that model, until the block is left."""
-    command = [*COMMAND, "serve", model, "--port", "0", "--jsonl", "--no-swap", *how]
+def serving(options: argparse.Namespace) -> Iterator[str]:
+    """The address of a server of our model, until the block is left."""
+    held = ("--ctx", str(options.ctx), "--threads", str(options.threads))
+    command = (*COMMAND, "serve", options.model, "--port", "0", "--jsonl", "--no-swap", *held)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout
         try:
@@ -83,42 +75,7 @@ async def measure(address: str, options: argparse.Namespace) -> None:
             await beside_llama_server(client, options)
 
 
-async def decode(options: argparse.Namespace) -> None:
-    """The same answer by `localrun run` and by a server. Both are started anew for each pair: where a process happens
-    to have its memory makes steps a few per cent faster or slower until it ends."""
-    ratios, gaps = [], []
-    for number in range(options.rounds):
-        rates = {}
-        for is_server in (True, False) if number % 2 else (False, True):
-            if is_server:
-                heard = await ask_new_server(options)
-                rates[is_server], gaps = heard.rate, gaps + heard.gaps
-            else:
-                rates[is_server] = await run_alone(options)
-        ratios.append(rates[True] / rates[False])
-    print(f"decode: server ÷ run           {statistics.median(ratios):.3f} ({options.rounds} pairs, {min(ratios):.2f}"
-          f" to {max(ratios):.2f}; wanted: 0.98, or 0.97 with pieces of 30 ms)")  # fmt: skip
-    print(f"between pieces of text         median {1000 * statistics.median(gaps):.1f} ms, 95 %"
-          f" {1000 * p95(gaps):.1f} ms, most {1000 * max(gaps):.1f} ms")  # fmt: skip
-
-
-async def ask_new_server(options: argparse.Namespace) -> Heard:
-    """The answer of a server that was started for it, and has answered once before."""
-    with serving(options.model, held(options)) as address:
-        async with httpx.AsyncClient(base_url=address, timeout=None) as client:
-            await ask(client, QUESTION, tokens=8)
-            return await ask(client, QUESTION)
-
-
-async def run_alone(options: argparse.Namespace) -> float:
-    command = [*COMMAND, "run", "-m", options.model, "--json", "--no-stdin", "--seed", "1"]
-    command += ["--max-tokens", str(ANSWER_TOKENS), *held(options), QUESTION]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    out, _ = await process.communicate()
-    return float(said(out)["decode_tps"])
-
-
-def said(line: str | bytes) -> dict[str, Any]:
+def said(line: str) -> dict[str, Any]:
     """What localrun says in JSON; an error ends the measurement."""
     values: dict[str, Any] = json.loads(line)
     if "error" in values:

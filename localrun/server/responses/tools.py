@@ -98,7 +98,7 @@ def names_in(tools: Sequence[Body]) -> list[str]:
 
 
 def _described(tool: Body) -> Json:
-    """What a tool is for, and the grammar of its input, which the model sees nowhere else."""
+    """The description of a tool, with the grammar of its input, which the model sees nowhere else."""
     form, said = tool.inner("format"), tool.text("description")
     if form.text("type") == "grammar":
         grammar = f"The input is of this {form.text('syntax')} grammar:\n{form.text('definition')}"
