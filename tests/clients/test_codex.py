@@ -9,6 +9,8 @@ from localrun_testing.cli import Ran
 from localrun_testing.client_programs import GEMMA, Client
 from localrun_testing.fake_client import FakeClient
 
+from localrun.base.events import ToolCall
+
 pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.xdist_group("clients")]
 EXEC = ("exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only")
 
@@ -37,6 +39,16 @@ def test_its_open_source_mode_takes_the_server_for_another(provider: str, pupil:
     mode = ("--oss", "--local-provider", provider, "-m", "builtin")
     ran = pupil.run("codex", *EXEC, *mode, "three", CODEX_OSS_BASE_URL=f"{pupil.url}/v1")
     assert said(ran)[0] == "three"
+
+
+def test_a_model_whose_name_it_knows_calls_the_tools_of_an_item(pupil: Client, fake: FakeClient) -> None:
+    """It sends them in another place then, and has one that takes a program."""
+    program = ToolCall("call_1", "exec", json.dumps({"input": 'text("six by seven: " + 6 * 7)'}))
+    fake.calls = lambda request: () if "six by seven: 42" in str(request.messages) else (program,)
+    provider = f'model_providers.here={{name="here", base_url="{pupil.url}/v1", wire_api="responses"}}'
+    ran = pupil.run("codex", *EXEC, "-c", provider, "-c", 'model_provider="here"', "-m", "gpt-5.6-sol", "four")
+    assert said(ran)[0].startswith("Script completed")
+    assert "exec" in [tool["function"]["name"] for tool in fake.requests[-1].tools]
 
 
 def test_a_model_reads_its_instructions_once(client: Client) -> None:
