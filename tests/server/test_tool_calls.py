@@ -116,6 +116,21 @@ def test_codex_finds_namespaces_and_free_input_as_it_gave_them(
     ]
 
 
+def test_a_tool_keeps_its_name_in_the_history(
+    openai_client: openai.OpenAI, called: list[ToolCall], fake: FakeClient
+) -> None:
+    """Two servers of tools may have one of the same name: the prompt goes on as the model wrote it."""
+    find = {"type": "function", "name": "find", "parameters": {}}
+    tools: Any = [{"type": "namespace", "name": f"mcp__{name}", "tools": [find]} for name in "ab"]
+    called.append(ToolCall("call_1", "mcp__b__find", "{}"))
+    response = openai_client.responses.create(model="", input="Go", tools=tools)
+    call = response.output[-1].model_dump(exclude_none=True)
+    assert (call["name"], call["namespace"]) == ("find", "mcp__b")
+    replay: Any = [*ASK, call, {"type": "function_call_output", "call_id": "call_1", "output": "it"}]
+    openai_client.responses.create(model="", input=replay, tools=tools)
+    assert fake.requests[-1].messages[1]["tool_calls"][0]["function"]["name"] == "mcp__b__find"
+
+
 EXEC = {
     "type": "custom",
     "name": "exec",

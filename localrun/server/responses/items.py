@@ -61,13 +61,14 @@ class Conversation:
             self._begin({"content": content_of(item)})
 
     def _call(self, item: Body) -> None:
+        name = self._tools.shown(item.text("name"), item.text("namespace"))
         match item.text("type"):
             case "custom_tool_call":  # whose input is no JSON
-                name, given = item.text("name"), json.dumps({"input": item.text("input")}, ensure_ascii=False)
+                given = json.dumps({"input": item.text("input")}, ensure_ascii=False)
             case "tool_search_call":
                 name, given = SEARCH, json.dumps(item.inner("arguments").values, ensure_ascii=False)
             case _:
-                name, given = item.text("name"), item.text("arguments")
+                given = item.text("arguments")
         function = {"name": name, "arguments": given or "{}"}
         call = {"id": item.text("call_id"), "type": "function", "function": function}
         if not self.messages or self.messages[-1]["role"] != "assistant":

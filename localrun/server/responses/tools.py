@@ -77,6 +77,12 @@ class ClientTools:
         """The tool that the model knows by a name; one of that name where there is none."""
         return self.by_name.get(name, ClientTool(name))
 
+    def shown(self, name: str, namespace: str) -> str:
+        """The name that the model knows a tool by; its own where it is not there any more."""
+        wanted = name, "" if namespace == _PLAIN else namespace
+        known = (shown for shown, tool in self.by_name.items() if (tool.name, tool.namespace) == wanted)
+        return next(known, name)
+
     def shown_as(self, name: str) -> list[str]:
         """The names that the model knows tools of this name by, in any namespace."""
         return [shown for shown, tool in self.by_name.items() if tool.name == name]
