@@ -73,8 +73,9 @@ def _check_tools(request: Request) -> None:
     names = names_of(request.tools)
     can_call = bool(names) and bool(request.messages)
     check(can_call or request.tool_choice != "required", "tool_choice", "required", "messages and tools are needed")
-    for name in request.allowed_tools:
-        check(name in names, "allowed_tools", name, f"one of {', '.join(names) or 'some tools'} is needed")
+    for field in ("allowed_tools", "described_tools"):
+        for name in getattr(request, field):
+            check(name in names, field, name, f"one of {', '.join(names) or 'some tools'} is needed")
     is_flag = isinstance(request.parallel_tool_calls, bool)
     check(is_flag, "parallel_tool_calls", request.parallel_tool_calls, "True or False is needed")
 

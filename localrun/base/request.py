@@ -119,6 +119,7 @@ class Request:
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: ToolChoice = "auto"
     allowed_tools: tuple[str, ...] = ()  # those that the model may call; none: all
+    described_tools: tuple[str, ...] = ()  # those that the messages describe, and no list that a template shows
     parallel_tool_calls: bool = True  # more than one call in an answer
     continues: bool = False  # the last of `messages` is an answer that was cut: its end is asked for, not another
     known_ids: tuple[int, ...] = ()  # ids of prompt and answer so far, as the engine had them; never encoded again

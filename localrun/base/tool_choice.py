@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localrun.base.dataclass import dataclass
-from localrun.base.request import ToolChoice
+from localrun.base.request import Request, ToolChoice
 
 NEEDED = "auto, none, required, a tool or allowed_tools is needed"
 _WORDS: Mapping[str, ToolChoice] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
@@ -59,3 +59,8 @@ def names_of(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The names of tools in the OpenAI shape, each once."""
     names = [function.get("name") for function in functions_of(tools)]
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def listed_tools(request: Request) -> list[Mapping[str, Any]]:
+    """The tools that the beginning of a prompt lists: all but those that its messages describe."""
+    return [tool for tool in request.tools if not {*names_of((tool,))} & {*request.described_tools}]

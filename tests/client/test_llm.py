@@ -56,7 +56,7 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     ours = {"messages", "prompt", "sampling", "known_ids", "now", "overflow", "chat_id", "continues"}
     ours |= {"prompt_ids", "add_bos", "verbatim", "logprobs", "prompt_logprobs"}  # of raw prompts, which the server has
     ours |= {"images"}  # an argument of its own
-    ours |= {"ctx", "priority", "deadline", "gather_ms", "allowed_tools"}  # of many clients
+    ours |= {"ctx", "priority", "deadline", "gather_ms", "allowed_tools", "described_tools"}  # of many clients
     assert set(Options.__annotations__) == asked - ours - {"constraint"} | {"schema", "lenient", "regex", "grammar"}
     arguments = typing.get_type_hints(localrun.LLM.__init__)
     named = set(arguments) | ({"adapters"} if "lora" in arguments else set())

@@ -7,7 +7,7 @@ from typing import Any
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError, LocalrunError
 from localrun.base.request import Request, TemplateMessage
-from localrun.base.tool_choice import functions_of, names_of
+from localrun.base.tool_choice import functions_of, listed_tools, names_of
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.template import ChatTemplate
@@ -53,11 +53,16 @@ class RequestTools:
             if wishes:
                 yield f"calls are not held to {' and '.join(wishes)}: no token begins calls of this model"
 
+    @property
+    def _listed(self) -> list[dict[str, Any]]:
+        """Tools in the list that the model is shown."""
+        return list(map(_shown, listed_tools(self.request)))
+
     def told(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages, with the tools described in them where the template has no place for tools."""
-        if not self.request.tools or self.form.tool_variables is not None:
+        if not self._listed or self.form.tool_variables is not None:
             return list(messages)
-        return with_tools_in_words(messages, list(map(_shown, self.request.tools)), self.form.dialect.syntax)
+        return with_tools_in_words(messages, self._listed, self.form.dialect.syntax)
 
     def shown(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages with calls and results in a form that the template shows completely."""
@@ -67,7 +72,7 @@ class RequestTools:
     def variables(self) -> dict[str, Any]:
         """Variables that give the tools to the template."""
         way = self.form.tool_variables
-        return {} if way is None or not self.request.tools else way([_shown(tool) for tool in self.request.tools])
+        return {} if way is None or not self._listed else way(self._listed)
 
     @property
     def may_call(self) -> bool:
