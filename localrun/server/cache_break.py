@@ -12,6 +12,7 @@ from typing import Any, Literal
 from localrun.base.dataclass import dataclass
 from localrun.base.events import Completion
 from localrun.base.request import Json
+from localrun.base.tool_choice import listed_tools
 from localrun.server.inference import InferenceRequest
 
 Kind = Literal["system", "tools", "message", "shorter", "evicted", "model"]
@@ -56,7 +57,8 @@ class LastRequests:
         """Why no more of the prompt was cached; None where nothing could be, or everything was. Remembers the request
         in place of the one that it continues."""
         request = asked.requests[0]
-        now = _Asked(client, asked.session or asked.chain, completion.model, request.messages, request.tools)
+        tools = tuple(listed_tools(request))
+        now = _Asked(client, asked.session or asked.chain, completion.model, request.messages, tools)
         key = self._nearest(now)
         before = None if key is None else self._asked.pop(key)
         if sum(len(str(message.get("content"))) for message in now.messages) <= _MAX_CHARS:

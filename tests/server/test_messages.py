@@ -243,8 +243,35 @@ def test_what_a_search_found_is_read(fake: FakeClient, http: httpx.Client) -> No
     _, asked, result, more = request.messages
     assert asked["content"] == "They asked q."
     document = "[file: Boilers]\n```\nhttps://a\n\nhot\n```"
-    assert result["content"] == f"found the tool mcp__look\n{document}"
+    assert result["content"] == f'{{"name": "mcp__look"}}\n{document}'
     assert more == {"role": "user", "content": document}
+
+
+def test_a_tool_that_is_found_is_described_there(fake: FakeClient, http: httpx.Client) -> None:
+    """What comes before the search stays as it was, and cached: in the list it would be another prompt."""
+    result = {**RESULT, "content": [{"type": "tool_reference", "tool_name": "look"}]}
+    messages = [*HI, {"role": "assistant", "content": [CALL]}, {"role": "user", "content": [result]}]
+    request = seen(fake, http, messages=[*messages, *messages[1:]], tools=[{**TOOL, "defer_loading": True}])
+    described = {"name": "look", "description": "d", "parameters": TOOL["input_schema"]}
+    first, again = [message for message in request.messages if message["role"] == "tool"]
+    assert (json.loads(first["content"]), json.loads(again["content"])) == (described, {"name": "look"})
+    assert ([tool["function"] for tool in request.tools], request.described_tools) == ([described], ("look",))
+    for deferred, named in ((True, "other"), (False, "look")):  # not found, or in the list from the beginning
+        result["content"][0]["tool_name"] = named
+        request = seen(fake, http, messages=messages, tools=[{**TOOL, "defer_loading": deferred}])
+        assert not request.described_tools
+
+
+def test_what_was_read_before_a_tool_was_found_is_not_read_again(real: anthropic.Anthropic) -> None:
+    turns: Any = [{"role": "user", "content": "Find me a tool."}]
+    tools = [{**TOOL, "name": "search"}]
+    first = ask(real, turns, tools=tools).usage
+    result = {**RESULT, "content": [{"type": "tool_reference", "tool_name": "look"}]}
+    turns += [{"role": "assistant", "content": [{**CALL, "name": "search"}]}, {"role": "user", "content": [result]}]
+    later = ask(real, turns, tools=[{**TOOL, "defer_loading": True}, *tools]).usage
+    assert later.cache_read_input_tokens >= first.input_tokens + first.cache_read_input_tokens - 8
+    listed = ask(real, turns, tools=[TOOL, *tools]).usage
+    assert listed.cache_read_input_tokens < later.cache_read_input_tokens
 
 
 def test_the_billing_header_of_a_system_text_is_dropped(fake: FakeClient, http: httpx.Client) -> None:

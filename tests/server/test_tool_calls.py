@@ -188,10 +188,13 @@ def test_codex_searches_for_tools_and_calls_those_found(
     response = openai_client.responses.create(model="", input=replay)
     opened: Any = response.output[-1]
     assert (opened.type, opened.name, opened.namespace) == ("function_call", "open", "mcp__chrome")
-    assert [tool["function"]["name"] for tool in fake.requests[-1].tools] == ["exec", "wait", "tool_search", "open"]
-    _, asked, *results = fake.requests[-1].messages
+    request = fake.requests[-1]
+    assert [tool["function"]["name"] for tool in request.tools] == ["exec", "wait", "tool_search", "open"]
+    assert request.described_tools == ("open",), "the list that was read stays as it was"
+    _, asked, *results = request.messages
     assert asked["tool_calls"][0]["function"] == {"name": "tool_search", "arguments": '{"query": "browser"}'}
-    assert [json.loads(result["content"]) for result in results] == [["open"], ["open"]]
+    described = {"name": "open", "parameters": {}}
+    assert [json.loads(result["content"]) for result in results] == [[described], [{"name": "open"}]]
 
 
 @pytest.mark.parametrize(("calls", "reason"), CASES.values(), ids=list(CASES))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from localrun.base.request import Json, Request, RequestMessage, Think
@@ -32,15 +32,19 @@ _OWN_TOOLS = ("", "custom")  # types of tools that the client runs
 def read_messages(body: Body) -> InferenceRequest:
     """The request of a body. Raises Refusal, naming the field."""
     _refuse(body)
-    messages = tuple(_messages(body))
     tools = body.objects("tools")
+    offered = {tool.text("name"): tool for tool in tools if tool.text("type") in _OWN_TOOLS}
+    functions = {name: _tool(tool) for name, tool in offered.items()}
+    found = _found(body, offered)
+    messages = tuple(_messages(body, {name: functions[name]["function"] for name in found}))
     request = Request(
         messages=messages,
         sampling=sampling(body),
         max_tokens=max_tokens(body, "max_tokens"),
         stop=tuple(filter(None, body.texts("stop_sequences", MAX_STOPS))),
         think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
-        tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
+        tools=tuple(functions.values()),
+        described_tools=found,
         continues=is_begun(messages),
         constraint=output_format(body),
     )
@@ -56,8 +60,20 @@ def _refuse(body: Body) -> None:
             raise body.wrong(name, "localrun has none of this")
 
 
-def _messages(body: Body) -> Iterator[RequestMessage]:
-    """The system prompt, and all turns."""
+def _found(body: Body, offered: Mapping[str, Body]) -> tuple[str, ...]:
+    """Deferred tools that a search of the client has found, as its results say."""
+    results = [part for turn in body.objects("messages") for part in parts_of(turn) if _is(part, "tool_result")]
+    references = [part for result in results for part in parts_of(result) if _is(part, "tool_reference")]
+    named = {part.text("tool_name") for part in references}
+    return tuple(name for name, tool in offered.items() if name in named and tool.flag("defer_loading"))
+
+
+def _is(part: Body, kind: str) -> bool:
+    return bool(part.values.get("type") == kind)
+
+
+def _messages(body: Body, found: dict[str, Json]) -> Iterator[RequestMessage]:
+    """The system prompt, and all turns. `found`: functions to be described where they are first referred to."""
     turns = body.objects("messages")
     if not turns:
         raise body.wrong("messages", "at least one message is needed")
@@ -70,7 +86,7 @@ def _messages(body: Body) -> Iterator[RequestMessage]:
             case "assistant":
                 yield _answer(turn, called)
             case role:
-                yield from _asked(turn, role, called)
+                yield from _asked(turn, role, called, found)
 
 
 def _without_billing(part: Body) -> Body:
@@ -79,13 +95,13 @@ def _without_billing(part: Body) -> Body:
     return Body({**part.values, "text": _BILLING.sub("", part.text("text"), 1)}, part.where)
 
 
-def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMessage]:
+def _asked(turn: Body, role: str, called: dict[str, str], found: dict[str, Json]) -> Iterator[RequestMessage]:
     """Tool results first, in their order, then their images, for which templates have no place, and the user's text."""
     parts = _parts(turn)
-    results = [part for part in parts if part.values.get("type") == "tool_result"]
+    results = [part for part in parts if _is(part, "tool_result")]
     images: list[Body] = []
     for result in results:
-        said_parts, number = _parts(result), result.text("tool_use_id")
+        said_parts, number = [_referred(part, found) for part in _parts(result)], result.text("tool_use_id")
         text = text_of(part for part in said_parts if not is_image(part))
         images += filter(is_image, said_parts)
         said = f"The tool failed: {text}" if result.flag("is_error") else text
@@ -101,10 +117,16 @@ def _parts(of: Body) -> list[Body]:
     return [_readable(part) for part in parts_of(of)]
 
 
+def _referred(part: Body, found: dict[str, Json]) -> Body:
+    """A reference to a tool as the description of its function, the first time; else its name."""
+    if not _is(part, "tool_reference"):
+        return part
+    name = part.text("tool_name")
+    return Body({"text": json.dumps(found.pop(name, {"name": name}), ensure_ascii=False)}, part.where)
+
+
 def _readable(part: Body) -> Body:
     match part.values.get("type"):
-        case "tool_reference":  # which a search of the client has found: it is among the tools by now
-            return Body({"text": f"found the tool {part.text('tool_name')}"}, part.where)
         case "search_result":
             source = {"type": "content", "content": part.values.get("content")}
             document = {"title": part.text("title"), "context": part.text("source"), "source": source}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from localrun.base.request import Json, RequestMessage
 from localrun.server.openai.chat import content_of
 from localrun.server.request.json_body import Body
-from localrun.server.responses.tools import SEARCH, ClientTools, names_in
+from localrun.server.responses.tools import SEARCH, ClientTools
 
 SEALED = "lr1."  # before the base64 of a thought that a client keeps for us without reading it
 _CALLS = ("function_call", "custom_tool_call", "tool_search_call")
@@ -42,7 +42,8 @@ class Conversation:
             elif kind in _CALLS:
                 self._call(item)
             elif kind in _RESULTS:
-                content = self._found(item) if kind == "tool_search_output" else _output(item)
+                is_search = kind == "tool_search_output"
+                content = self._tools.add_found(item.objects("tools")) if is_search else _output(item)
                 self.messages.append({"role": "tool", "tool_call_id": item.text("call_id"), "content": content})
             elif kind == "additional_tools":
                 self._tools.add(item.objects("tools"))
@@ -74,12 +75,6 @@ class Conversation:
         if not self.messages or self.messages[-1]["role"] != "assistant":
             self._begin({})
         self.messages[-1].setdefault("tool_calls", []).append(call)
-
-    def _found(self, item: Body) -> str:
-        """Names of the tools that a search has found: from now on they are shown with the others."""
-        found = item.objects("tools")
-        self._tools.add(found)
-        return json.dumps(names_in(found), ensure_ascii=False)
 
     def _begin(self, values: Json) -> None:
         self.messages.append({"role": "assistant", "content": "", **values})

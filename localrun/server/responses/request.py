@@ -61,6 +61,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
         max_tokens=max_tokens(body, "max_output_tokens"),
         think=effort(body.inner("reasoning"), "effort"),
         tools=tuple(tools.functions),
+        described_tools=tuple(tools.found),
         constraint=text_format(body),
     )
     request = with_tool_choice(request, body, tools.shown_as)

@@ -50,9 +50,11 @@ class ClientTools:
     functions: list[Json] = field(default_factory=list)
     by_name: dict[str, ClientTool] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)  # those of kinds that run on a server
+    found: list[str] = field(default_factory=list)  # names, as they are shown, of those that a search has found
 
-    def add(self, tools: Sequence[Body], namespace: str = "") -> None:
-        """Read tools. Raises Refusal."""
+    def add(self, tools: Sequence[Body], namespace: str = "") -> list[str]:
+        """Read tools; gives the names that the model knows them by. Raises Refusal."""
+        names = []
         for tool in tools:
             match tool.text("type", "function"):
                 case "function":
@@ -60,18 +62,29 @@ class ClientTools:
                     tool.inner("parameters")
                     fields = ("description", "parameters", "strict")
                     function = {name: tool.values[name] for name in fields if name in tool}
-                    self._add(tool_name(tool), function, namespace)
+                    names.append(self._add(tool_name(tool), function, namespace))
                 case "custom":
                     function = {**_described(tool), "parameters": _FREE_TEXT}
-                    self._add(tool_name(tool), function, namespace, "custom_tool_call")
+                    names.append(self._add(tool_name(tool), function, namespace, "custom_tool_call"))
                 case "namespace":
                     inner = tool_name(tool)
-                    self.add(tool.objects("tools"), "" if inner == _PLAIN else inner)
+                    names += self.add(tool.objects("tools"), "" if inner == _PLAIN else inner)
                 case "tool_search" if tool.text("execution") == "client":
                     function = {**_described(tool), "parameters": tool.inner("parameters").values}
-                    self._add(SEARCH, function, "", "tool_search_call")
+                    names.append(self._add(SEARCH, function, "", "tool_search_call"))
                 case kind:
                     self.left_out.append(f"{tool.where} ({kind[:40]})")
+        return names
+
+    def add_found(self, tools: Sequence[Body]) -> str:
+        """Read tools that a search has found, and describe them; one that is there already is only named. What comes
+        before stays as it is, and is not read again. Raises Refusal."""
+        known = {*self.by_name}
+        names = self.add(tools)
+        self.found += [name for name in dict.fromkeys(names) if name not in known]
+        functions = {tool["function"]["name"]: tool["function"] for tool in self.functions}
+        described = [{"name": name} if name in known else functions[name] for name in names]
+        return json.dumps(described, ensure_ascii=False)
 
     def called(self, name: str) -> ClientTool:
         """The tool that the model knows by a name; one of that name where there is none."""
@@ -87,20 +100,17 @@ class ClientTools:
         """The names that the model knows tools of this name by, in any namespace."""
         return [shown for shown, tool in self.by_name.items() if tool.name == name]
 
-    def _add(self, name: str, function: Json, namespace: str, called_by: ItemType = "function_call") -> None:
-        """A tool under its own name; with its namespace where another one has that. One that is there, as another
-        search may find it again, stays as it is."""
+    def _add(self, name: str, function: Json, namespace: str, called_by: ItemType = "function_call") -> str:
+        """A tool under its own name, with its namespace where another one has that; gives the name. One that is there
+        stays as it is."""
         tool = ClientTool(name, namespace, called_by)
-        if tool not in self.by_name.values():
-            shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
-            self.by_name[shown] = tool
-            self.functions.append({"type": "function", "function": {"name": shown, **function}})
-
-
-def names_in(tools: Sequence[Body]) -> list[str]:
-    """Names of tools, and of those in namespaces."""
-    inner = [names_in(tool.objects("tools")) or [tool.text("name")] for tool in tools]
-    return [name for names in inner for name in names]
+        for known, other in self.by_name.items():
+            if other == tool:
+                return known
+        shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
+        self.by_name[shown] = tool
+        self.functions.append({"type": "function", "function": {"name": shown, **function}})
+        return shown
 
 
 def _described(tool: Body) -> Json:
