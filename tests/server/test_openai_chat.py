@@ -122,6 +122,8 @@ def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> 
         ({"thinking": {"type": "disabled"}}, "off"),
         ({"thinking": {"type": "enabled"}}, "on"),
         ({"thinking": {"type": "adaptive"}}, "auto"),
+        ({"reasoning": {"effort": "none"}}, "off"),
+        ({"reasoning": {"effort": "none"}, "reasoning_effort": "low"}, "on"),
     ],
 )
 def test_every_switch_of_thinking_is_heeded(

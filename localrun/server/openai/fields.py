@@ -90,6 +90,8 @@ def think(body: Body) -> Think:
             return "on" if wish else "off"
     if isinstance(mode, dict) and mode.get("type") in ("enabled", "disabled"):
         return "on" if mode["type"] == "enabled" else "off"
+    if "reasoning_effort" not in body and isinstance(body.values.get("reasoning"), dict):  # as OpenRouter and Ollama
+        return effort(body.inner("reasoning"), "effort")
     return effort(body, "reasoning_effort")
 
 
