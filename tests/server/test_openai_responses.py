@@ -6,6 +6,7 @@ What went wrong in other servers is named by their reports.
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from localrun_testing.waiting import until
 from localrun.base.errors import EngineDiedError, PromptTooLongError
 from localrun.base.request import LoadOptions, Request
 from localrun.server import service as service_module
+from localrun.server.request.truncation import drop_turns
 
 AT = "/v1/responses"
 
@@ -323,6 +325,18 @@ def test_truncation_drops_the_oldest_turns_and_says_so(small: httpx.Client) -> N
     assert answer["localrun"]["horizon"] == {"dropped_turns": 2, "dropped_tokens": 120}
     whole = small.post(AT, json={"input": LONG[:2], "truncation": "auto"}).json()
     assert whole["localrun"]["horizon"] is None
+
+
+def test_a_tool_that_a_dropped_turn_described_is_in_the_list() -> None:
+    client = FakeClient(LoadOptions(Path()), failing)
+    tool = {"type": "function", "function": {"name": "f"}}
+    messages = tuple({"role": role, "content": "x" * 30} for role in ROLES)
+    request = Request(messages, tools=(tool,), described_tools=("f",))
+    fitted, dropped = drop_turns(client, request)
+    assert dropped is not None
+    assert (fitted.described_tools, fitted.tools) == ((), (tool,))
+    whole, _ = drop_turns(client, replace(request, messages=messages[:2]))
+    assert whole.described_tools == ("f",)
 
 
 def test_streams_are_held_open_while_there_is_no_room(

@@ -31,7 +31,9 @@ def drop_turns(client: EngineClient, request: Request) -> tuple[Request, Dropped
     starts = [i for i, message in enumerate(request.messages) if message["role"] == "user"]
 
     def without(n_turns: int) -> Request:
-        return replace(request, messages=(*request.messages[: starts[0]], *request.messages[starts[n_turns] :]))
+        """The request without so many turns, one of which may have described a tool: they are all in the list then."""
+        messages = (*request.messages[: starts[0]], *request.messages[starts[n_turns] :])
+        return replace(request, messages=messages, described_tools=() if n_turns else request.described_tools)
 
     @cache
     def size(n_turns: int) -> float | None:
