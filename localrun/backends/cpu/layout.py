@@ -62,6 +62,7 @@ class CpuLayout:
     def __init__(self, calls: CpuCalls, n_threads: int) -> None:
         self.calls, self.n_threads = calls, n_threads
         self.memory = WeightMemory(calls)
+        self.memory_of_a, self.memory_of_b = WeightMemory(calls), WeightMemory(calls)  # of adapters, as steps read them
         self.threads: ThreadPoolExecutor | None = None  # while packing
         self.slabs: deque[Future[None]] = deque()  # under way, in order
         self.touching: int | None = None  # the library's threads, while packing for several memory nodes
@@ -92,7 +93,7 @@ class CpuLayout:
         while len(self.slabs) > n_left:
             self.slabs.popleft().result()
 
-    def pack(self, rows: RowReader) -> Packed:
+    def pack(self, rows: RowReader, memory: WeightMemory | None = None) -> Packed:
         n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
         if n_bytes < 0:
             raise ModelFileError("BAD_ROW", f"a {rows.qtype} matrix cannot have rows of {rows.n_cols} columns")
@@ -102,10 +103,10 @@ class CpuLayout:
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,), mapped=True)
         if rows.kept is not None and rows.kept.found is not None:
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.mapped(rows.kept.found),))
-        memory = self.memory.take(n_bytes)
+        plane = (memory or self.memory).take(n_bytes)
         if self.touching is not None:  # a page lies on the node of the thread that touches it first
-            self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
-        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (memory,))
+            self.calls.first_touch(self.touching, plane.ctypes.data, n_bytes)
+        packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (plane,))
         step = rows.slab_rows(multiple=LANES)
 
         def pack_slab(first: int) -> None:
@@ -119,7 +120,7 @@ class CpuLayout:
                 self.wait(SLABS_AHEAD * self.n_threads)
                 self.slabs.append(self.threads.submit(pack_slab, first))
         if rows.kept is not None:
-            rows.kept.packed = memory.data
+            rows.kept.packed = plane.data
         return packed
 
     def mapped(self, found: memoryview) -> np.ndarray:
@@ -165,10 +166,10 @@ class CpuLayout:
         (a, factor_a), (b, factor_b) = as_fp16(a), as_fp16(b)
         raw = a.view(np.uint8).reshape(len(a), -1)
         (rank, n_in), n_out = a.shape, len(b)
-        packed_a = self.pack(RowReader("F16", rank, n_in, lambda first, n: raw[first : first + n]))
-        memory = self.memory.take(b_bytes(n_out, rank))
-        memory[:] = np.ascontiguousarray(by_groups(b)).view(np.uint8).ravel()
-        return packed_a, Packed(self, "F16", n_out, rank, (memory,)), 1.0 / (factor_a * factor_b)
+        packed_a = self.pack(RowReader("F16", rank, n_in, lambda first, n: raw[first : first + n]), self.memory_of_a)
+        plane = self.memory_of_b.take(b_bytes(n_out, rank))
+        plane[:] = np.ascontiguousarray(by_groups(b)).view(np.uint8).ravel()
+        return packed_a, Packed(self, "F16", n_out, rank, (plane,)), 1.0 / (factor_a * factor_b)
 
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         import torch

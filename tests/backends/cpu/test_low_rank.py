@@ -2,6 +2,7 @@
 
 import ctypes
 
+import numpy as np
 import pytest
 import torch
 from localrun_testing.native_ops import (
@@ -10,6 +11,7 @@ from localrun_testing.native_ops import (
     NativeValue,
     decoded,
     instruction,
+    library,
     linear_op,
     nmse,
     run,
@@ -18,8 +20,10 @@ from localrun_testing.native_ops import (
 from torch import Tensor
 
 from localrun.backends.cpu import abi
+from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.low_rank import by_groups
 from localrun.base.errors import EngineError
+from localrun.ops.layouts import RowReader
 
 N_OUT, SCALES = 35, (0.75, -2.0)
 SHAPES = ((1, 31), (4, 33), (16, 512), (20, 1185), (37, 640))  # rank, columns: of a span and some, of several groups
@@ -66,6 +70,17 @@ def test_adapters_add_their_products(isa: str, rank: int, n_cols: int) -> None:
     for first, n in ((0, 1), (60, 1), (5, 2), (9, 11), (20, 12), (1, 48)):
         part = adapted(x[first : first + n], NativeMatrix(raw, "F32", n_cols), pairs)
         assert torch.equal(part, together[first : first + n]), (first, n)
+
+
+def test_the_first_matrices_of_adapters_follow_one_another_as_they_are_read() -> None:
+    """So what is prefetched at the end of one is the next; likewise the second ones."""
+    layout, ones = CpuLayout(library(), 1), RowReader("F32", 64, 64, lambda first, n: np.ones((n, 256), np.uint8))
+    pairs = []
+    for _ in range(2):
+        layout.pack(ones)
+        pairs.append(layout.low_rank(np.ones((16, 64), np.float32), np.ones((64, 16), np.float32), None)[:2])
+    for first, second in zip(*pairs, strict=True):
+        assert first.planes[0].ctypes.data + first.planes[0].nbytes == second.planes[0].ctypes.data
 
 
 def test_an_adapter_that_does_not_fit_is_refused() -> None:
