@@ -73,6 +73,12 @@ def told(**values: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return apply
 
 
+def divided_by_zero(config: dict[str, Any], tensors: Tensors) -> None:
+    """As GPTQModel scales FP8."""
+    config_says(weight_scale_semantics="inverse")(config, tensors)
+    tensors["w.weight_scale"].zero_()
+
+
 def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     """The first number of a tensor made into other bits."""
 
@@ -85,7 +91,7 @@ def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return apply
 
 
-BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
+BLOCKS, ROWS_FP8, WHOLE = "fp8-0-blocks", "fp8-channel", "fp8-tensor"
 PACKED, MX4, MX8 = "nvfp4-compressed-tensors", "compressed-mxfp4", "compressed-mxfp8"
 WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
 ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
@@ -252,6 +258,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "a power of two that is no number": (MXFP8, "NOT_FINITE", put("scales", nowhere(0xFF))),
     "NF4 with an endless offset": (NF4, "NOT_FINITE", put(NF4_STATE, told(nested_offset=math.inf))),
     "NF4 with an offset that is too large": (NF4, "NOT_FINITE", put(NF4_STATE, told(nested_offset=1e39))),
+    "a divisor of none": (ROWS_FP8, "NOT_FINITE", divided_by_zero),
     "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
 }
 

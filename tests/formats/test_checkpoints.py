@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,7 @@ OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample
         AUTO_ROUND | {"packing_format": "auto_round:fp8", "weight_block_size": [3, 32]},
         {"weight_scale_inv": "weight_scale"},
     ),
+    "autoround fp8 of rows": ("fp8-channel", AUTO_ROUND, {}),
     "autoround fp8_static": ("fp8-channel", AUTO_ROUND | {"packing_format": "auto_round:fp8_static"}, {}),
     "transformers' mxfp8": ("compressed-mxfp8", {"quant_method": "mxfp8"}, {"weight_scale": "weight_scale_inv"}),
     "transformers' metal": (
@@ -141,6 +143,36 @@ def test_other_programs_have_the_same_numbers_under_other_names(case: str, tmp_p
     assert torch.equal(unpacked(model), expected)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)], ids=["of the matrix", "of rows", "of blocks"])
+def test_scales_of_gptqmodel_are_divisors(shape: tuple[int, ...], tmp_path: Path) -> None:
+    codes = torch.arange(-1.5, 1.5, 1 / 32).reshape(3, 32).to(torch.float8_e4m3fn)
+    scales = torch.linspace(200, 3000, math.prod(shape)).reshape(shape)
+    declared: dict[str, Any] = {"quant_method": "fp8", "format": "float8_e4m3fn", "weight_scale_semantics": "inverse"}
+    of_each = scales[:, None] if shape == (3,) else scales
+    if shape == (2, 2):
+        declared["weight_block_size"], of_each = [2, 16], scales.repeat_interleave(2, 0)[:3].repeat_interleave(16, 1)
+    tensors = {NAME: codes, f"{NAME}_scale_inv": scales}
+    model = written(tmp_path, {"quantization_config": declared}, tensors)
+    torch.testing.assert_close(unpacked(model), codes.float() / of_each, rtol=2**-22, atol=0)
+
+
+def test_compressed_tensors_first_had_a_key_of_its_own(tmp_path: Path) -> None:
+    config, tensors = sample("compressed-00-int4-g64")
+    expected = tensors.pop("expected")
+    config["compression_config"] = config.pop("quantization_config")
+    assert torch.equal(unpacked(written(tmp_path, config, tensors)), expected)
+    assert precision_label(config) == "int4 g64"
+
+
+@pytest.mark.parametrize("part", ["quant_algo", "kv_cache_quant_algo"])
+def test_weights_are_floats_where_modelopt_quantised_the_kv_cache_alone(part: str) -> None:
+    declared = {"quant_algo": None, "kv_cache_quant_algo": None} | {part: "FP8"}
+    config = with_declared({}, {"hf_quant_config.json"}, lambda name: {"quantization": declared})
+    names = ["model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.k_proj.k_scale"]
+    assert not unread_method(config, names)
+    assert precision_label(config) == ("fp8" if part == "quant_algo" else "")
+
+
 @pytest.mark.parametrize(
     ("declared", "told"),
     [
@@ -149,6 +181,8 @@ def test_other_programs_have_the_same_numbers_under_other_names(case: str, tmp_p
         (QUARK | {"global_quant_config": {"weight": {"dtype": "int4", "qscheme": "per_channel"}}}, "int4 per_channel"),
         (QUARK | {"algo_config": [{"name": "rotation", "r1": True, "r4": True}]}, "algo_config"),
         (QUARK, "quark"),
+        (AUTO_ROUND | {"data_type": "mx_int", "packing_format": "auto_round"}, "auto-round mx_int"),
+        (AUTO_ROUND | {"packing_format": "auto_round:llm_compressor", "rotation_config": {"block_size": 32}}, "rotat"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
         (CT | {"format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
         (CT | {"format": "dense", "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
@@ -167,6 +201,7 @@ def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> No
         ({"quant_method": "gptq", "bits": 4, "group_size": 1 << 200}, "gptq int4 rows"),
         ({"quant_method": "gptq", "bits": -(1 << 200), "group_size": 64}, "gptq"),
         (AUTO_ROUND | {"packing_format": "auto_round:fp8"}, "fp8"),
+        ({"quant_method": "fp8", "bits": 8, "format": "float8_e4m3fn"}, "fp8"),
         (AUTO_ROUND | {"packing_format": "auto_round:llm_compressor", "data_type": "mx_fp"}, "autoround"),
         ({"bits": 4, "mode": "\x1b[31m" + "x" * 300}, "x" * 15),
     ],

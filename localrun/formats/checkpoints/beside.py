@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from localrun.formats.checkpoints.registry import quantization_of
+from localrun.formats.checkpoints.declared import quantization_of
 
 METHODS_BESIDE = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq", "quant_config.json": "awq"}
 _SPELLINGS = {"w_bit": "bits", "q_group_size": "group_size"}  # of AWQ's own file

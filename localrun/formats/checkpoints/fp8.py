@@ -1,7 +1,8 @@
 """FP8: codes of 8 bits with a scale for each block, each row or the whole matrix; a number is code · scale.
 
 As transformers' `finegrained_fp8`, compressed-tensors' `float-quantized` and ModelOpt write it. `weight_scale_inv` is a
-factor, too, despite its name. Experts in one tensor are [n, rows, columns], or [n, columns, rows] as in Qwen3-VL.
+factor, too, despite its name; GPTQModel alone divides by it, and says so (`weight_scale_semantics`). Experts in one
+tensor are [n, rows, columns], or [n, columns, rows] as in Qwen3-VL.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from localrun.formats.checkpoints.joined import (
 from localrun.formats.checkpoints.mx import EXPONENTS, GROUP
 from localrun.formats.checkpoints.read_once import ReadOnce
 from localrun.formats.checkpoints.schemes import weights_of
+from localrun.formats.checkpoints.whole_scale import WholeScale, read_scales
 from localrun.formats.files import shown
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
@@ -42,7 +44,7 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     ModelFileError where parts do not fit.
     """
     found: Joined = {}
-    read_once = ReadOnce()
+    read_once, divides = ReadOnce(), config.get("weight_scale_semantics") == "inverse"
     matrices = {name: codes for name, codes in tensors.items() if codes.qtype in CODES and matrix_name(name, "")}
     scales_of = {name: tensors[name + end] for name in matrices for end in _SCALE_ENDINGS if name + end in tensors}
     for name, codes in matrices.items():
@@ -59,13 +61,15 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         elif is_one(scales, config) and len(shape) == 2 and not name.endswith(ROUTERS):
             found[name] = Fp8Codes(appears_as(name, shape, bare, codes), (codes,))
             factor = factor_name(name)
-            found[factor] = Fp8Scale(appears_as(factor, (1,), "F32", scales), (scales,))
+            found[factor] = WholeScale(appears_as(factor, (1,), "F32", scales), (scales,), divides)
         else:
             block, turned = block_of(codes, scales, config), are_turned(name, tensors)
             if turned:
                 block, shape = block[::-1], (shape[0], shape[2], shape[1])
             qtype = "F32" if name.endswith(ROUTERS) else held_type(codes, scales, block[1], shape[-1])
-            found[name] = ScaledFp8(appears_as(name, shape, qtype, codes), (codes, scales), block, turned, read_once)
+            found[name] = ScaledFp8(
+                appears_as(name, shape, qtype, codes), (codes, scales), block, divides, turned, read_once
+            )
     return found
 
 
@@ -138,21 +142,15 @@ class Fp8Codes(JoinedTensor):
         return bf16_bytes(numbers_of(self.parts[0], raw))
 
 
-class Fp8Scale(JoinedTensor):
-    """The scale of a whole matrix."""
-
-    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        return bytearray(read_scales(read_rows, self.parts[0]).data)
-
-
 @dataclass(frozen=True)
 class ScaledFp8(JoinedTensor):
     """Codes with the scales of their blocks, or multiplied by them as f32; `block` is the rows and columns of one.
 
-    `turned`: both parts are [n, columns, rows] in the file.
+    `divides`: the scales in the file are divisors. `turned`: both parts are [n, columns, rows] in the file.
     """
 
     block: tuple[int, int]
+    divides: bool
     turned: bool
     read_once: ReadOnce = field(compare=False, repr=False)
 
@@ -208,7 +206,7 @@ class ScaledFp8(JoinedTensor):
 
         sizes = [-(-size // of_block) for size, of_block in zip(self.info.shape[-2:], self.block, strict=True)]
         n_matrices = prod(self.info.shape[:-2])
-        scales = read_scales(read_rows, self.parts[1]).ravel()
+        scales = read_scales(read_rows, self.parts[1], self.divides).ravel()
         if len(scales) == 1:  # of all experts
             return np.broadcast_to(scales, (n_matrices, *sizes))
         in_file = scales.reshape(n_matrices, *(sizes[::-1] if self.turned else sizes))
@@ -235,17 +233,5 @@ def numbers_of(part: TensorInfo, codes: Any) -> Any:
 
     decode = small_floats.f8_e4m3 if part.qtype == "F8_E4M3" else small_floats.f8_e5m2
     values = decode(codes)
-    check_finite(part, values)
-    return values
-
-
-def read_scales(read_rows: ReadRows, part: TensorInfo) -> Any:
-    """All scales as f32. ModelFileError for NaN."""
-    from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
-    from localrun.formats.checkpoints.small_floats import powers_of_two
-
-    if part.qtype not in EXPONENTS:
-        return read_numbers(read_rows, part)
-    values = powers_of_two(read_bytes(read_rows, part))
     check_finite(part, values)
     return values

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.fp16_scales import factor_name
 from localrun.formats.checkpoints.joined import (
@@ -21,6 +20,7 @@ from localrun.formats.checkpoints.joined import (
     misfit,
 )
 from localrun.formats.checkpoints.mx import join_mx
+from localrun.formats.checkpoints.whole_scale import WholeScale
 from localrun.formats.source import TensorInfo
 
 _SPELLINGS = (("_packed", "_global_scale"), ("", "_scale_2"))  # endings of codes, and of their scale of the whole
@@ -70,22 +70,3 @@ class Nvfp4Codes(JoinedTensor):
         codes, scales = (read_bytes(read_rows, part, first_row, n_rows) for part in self.parts)
         check_e4m3_scales(self.parts[1], scales)
         return fp4_rows_of_16(self.info.qtype, codes, scales)
-
-
-@dataclass(frozen=True)
-class WholeScale(JoinedTensor):
-    """The scale of a whole matrix, or those of several, as factors; `divides`: the file has the inverse."""
-
-    divides: bool
-
-    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        import numpy as np
-
-        from localrun.formats.checkpoints.parts import check_finite, read_numbers
-
-        value = read_numbers(read_rows, self.parts[0])
-        with np.errstate(divide="ignore", over="ignore"):
-            factor = 1 / value if self.divides else value
-        check_finite(self.parts[0], factor)
-        of_each = np.broadcast_to(factor.ravel(), self.info.shape)
-        return bytearray(np.ascontiguousarray(of_each, "<f4").data)

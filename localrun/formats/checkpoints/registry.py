@@ -1,14 +1,14 @@
 """Quantised checkpoints by `quant_method`: which are supported, and how their matrices are joined."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
 
 from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.checkpoints.awq import join_awq, join_awq_gemv
 from localrun.formats.checkpoints.bitsandbytes import join_bitsandbytes
 from localrun.formats.checkpoints.compressed import join_compressed
+from localrun.formats.checkpoints.declared import MLX, Config, quantization_of
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.gemma import join_gemma
 from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
@@ -18,17 +18,6 @@ from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
 from localrun.formats.checkpoints.quark import join_quark
 from localrun.formats.checkpoints.schemes import weights_of
-
-Config: TypeAlias = Mapping[str, Any]
-MLX = "mlx"  # whose configs name no method
-# Methods that are several ways to pack, and the keys that tell which.
-_KINDS = {
-    "compressed-tensors": ("format",),
-    "modelopt": ("quant_algo",),
-    "awq": ("version", "format", "checkpoint_format"),
-    "gptq": ("checkpoint_format", "format"),
-    "auto-round": ("packing_format",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +58,7 @@ _ROWS = (
                 "fbgemm_fp8",
                 "compressed-tensors float-quantized",
                 "quark fp8_e4m3",
+                "auto-round fp",
                 "auto-round fp8",
                 "auto-round fp8_static",
             ),
@@ -184,50 +174,6 @@ _ROWS = (
 METHODS: dict[str, Method] = {name: method for method in _ROWS for name in method.names}
 
 
-@dataclass(frozen=True, slots=True)
-class Quantization:
-    """Quantisation of weights as a config.json declares it. An empty method: none."""
-
-    method: str
-    config: Config
-
-
-def quantization_of(metadata: Config) -> Quantization:
-    """Quantisation in a config.json; multimodal models may declare it with their language model."""
-    text = metadata.get("text_config")
-    for values in (metadata, text if isinstance(text, dict) else {}):
-        for key in ("quantization", "quantization_config"):
-            found = values.get(key)
-            if isinstance(found, dict) and found:
-                return Quantization(_method(found), found)
-            if found:
-                return Quantization(str(found), {})
-    return Quantization("", {})
-
-
-def _method(config: Config) -> str:
-    unnamed = MLX if any(key in config for key in ("bits", "group_size", "mode")) else ""
-    named = str(config.get("quant_method") or unnamed).removeprefix("intel/")
-    if named == "bitsandbytes":
-        is_four = config.get("load_in_4bit") or config.get("_load_in_4bit")
-        return f"{named} {config.get('bnb_4bit_quant_type') or 'fp4' if is_four else 'int8'}"
-    if named == "quark":
-        return f"quark {_quark_type(config)}".strip()
-    kind = next((config[key] for key in _KINDS.get(named, ()) if isinstance(config.get(key), str)), "")
-    return f"{named} {kind.lower() if named == 'awq' else kind.removeprefix('auto_round:')}".strip()
-
-
-def _quark_type(config: Config) -> str:
-    """Type of most weights in Quark's words, such as `fp4` or `int4 per_group`; empty where it is none, or several at
-    once."""
-    common = config.get("global_quant_config")
-    weight = common.get("weight") if isinstance(common, dict) else None
-    kind, scheme = (weight.get("dtype"), weight.get("qscheme")) if isinstance(weight, dict) else (None, None)
-    if not isinstance(kind, str):
-        return ""
-    return f"{kind} {scheme}" if "int" in kind and isinstance(scheme, str) else kind
-
-
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
     """The tensors that a checkpoint stores in several, by the names of an unquantised one.
 
@@ -266,7 +212,7 @@ def precision_label(metadata: Config) -> str:
     bits = next((weights[key] for key in ("bits", "num_bits") if type(weights.get(key)) is int), None)
     if isinstance(mode, str) and mode != "affine":
         return _word(mode)
-    is_int = weights.get("type", weights.get("data_type", "int")) == "int"
+    is_int = label != "fp8" and weights.get("type", weights.get("data_type", "int")) == "int"
     if bits is None or not 0 < bits <= 32 or not is_int:
         return label
     return f"{label} int{bits} {f'g{group}' if type(group) is int and 0 < group <= 1 << 16 else 'rows'}".strip()

@@ -3,7 +3,8 @@
 from collections.abc import Collection
 
 from localrun.base.sanitize import clean
-from localrun.formats.checkpoints.registry import METHODS, Config, quantization_of
+from localrun.formats.checkpoints.declared import Config, quantization_of
+from localrun.formats.checkpoints.registry import METHODS
 
 _ENDINGS = {  # of tensors that a tool leaves where no config says how they are packed
     ".W_q": "hqq",
@@ -16,6 +17,7 @@ _ENDINGS = {  # of tensors that a tool leaves where no config says how they are 
     ".weight_scale": "FP8 or integers",
     ".weight_scale_inv": "FP8",
 }
+_ROTATIONS = ("transform_config", "rotation_config", "spinquant_config")  # of compressed-tensors, and AutoRound's
 
 
 def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
@@ -36,9 +38,9 @@ def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
 
 
 def _rotation(config: Config) -> str:
-    """The key of compressed-tensors or Quark that has activations rotated while a model runs; empty for none."""
-    if config.get("transform_config"):
-        return "transform_config"
+    """The key of a config that has activations rotated while a model runs; empty for none."""
+    if key := next((key for key in _ROTATIONS if config.get(key)), ""):
+        return key
     steps = config.get("algo_config")
     steps = [steps] if isinstance(steps, dict) else steps if isinstance(steps, list) else []
     rotates = any(isinstance(step, dict) and (step.get("r4") or step.get("online_r1_rotation")) for step in steps)
