@@ -14,9 +14,9 @@ from localrun.engine.packed_weights import notes_of
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
-from localrun.model.load import matrices_of_a_token
 from localrun.model.odd_norms import odd_norms
 from localrun.model.recording import record_shapes
+from localrun.model.weight_sizes import matrices_of_a_token
 from localrun.ops.layouts import FILE, Layout
 from localrun.storage.identity import fingerprint
 

@@ -35,8 +35,9 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.formats.source import WIDE_SCALES
 from localrun.model.decoder import Model
-from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
+from localrun.model.load import load_model
 from localrun.model.recording import record_shapes
+from localrun.model.weight_sizes import allocated_bytes, files_in_use, work_per_token
 from localrun.ops.kv import KVPlan
 from localrun.ops.largest_step import max_sequences
 from localrun.ops.layouts import Layout

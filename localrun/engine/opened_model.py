@@ -17,10 +17,11 @@ from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.draft_source import DraftSource
-from localrun.model.load import held_bytes, read_config, read_weight_refs
+from localrun.model.load import read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
+from localrun.model.weight_sizes import held_bytes
 from localrun.ops.layouts import Layout
 from localrun.storage.identity import Identity
 from localrun.text.load_text import load_text

@@ -31,6 +31,7 @@ def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
     """Bytes on this machine's default backend for a model with these adapters. For a model that cannot run all tensors
     count as loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
+    from localrun.model.weight_sizes import held_bytes
 
     try:
         config = load.read_config(source)
@@ -42,7 +43,7 @@ def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
     def nbytes(ref: WeightRef) -> int:
         return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
 
-    return HeldWeights(load.held_bytes(source, refs, backend.matrix_bytes), tuple(mappable(config, refs, nbytes)))
+    return HeldWeights(held_bytes(source, refs, backend.matrix_bytes), tuple(mappable(config, refs, nbytes)))
 
 
 def held_share(precision: str) -> float:

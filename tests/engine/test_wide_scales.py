@@ -20,7 +20,7 @@ from localrun.base.request import LoadOptions
 from localrun.engine.load import load
 from localrun.engine.opened_model import open_model
 from localrun.model.layer_weights import AttentionWeights
-from localrun.model.load import allocated_bytes
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.interface import CancelFlag
 
 

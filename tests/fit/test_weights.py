@@ -18,8 +18,8 @@ from localrun.fit.shape import shape_of
 from localrun.fit.weights import held, held_share
 from localrun.formats.detect import open_model_file
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import held_bytes as loaded_bytes
 from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.model.weight_sizes import held_bytes as loaded_bytes
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32
 
@@ -68,7 +68,7 @@ def test_a_checkpoint_of_the_size_of_gemma_4_e2b(tmp_path: Path) -> None:
 
 
 def test_embeddings_of_layers_stay_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.model.load.COPIED_BYTES", 0)  # a table as small as this one is copied
+    monkeypatch.setattr("localrun.model.weight_sizes.COPIED_BYTES", 0)  # a table as small as this one is copied
     source = open_model_file(str(save("gemma4-e2b", tmp_path)))
     table = source.tensors["model.language_model.embed_tokens_per_layer.weight"]
     config, shape = read_config(source), shape_of(source)

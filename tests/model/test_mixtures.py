@@ -33,10 +33,11 @@ from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.names import HF_EXPERT_NAMES
 from localrun.model.config import Mixture
 from localrun.model.expert_weights import ExpertNamer
-from localrun.model.load import Loader, allocated_bytes, held_bytes, load_model, read_config, read_weight_refs
+from localrun.model.load import Loader, load_model, read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.shapes import mixture_shapes
 from localrun.model.weight_ref import check_tensor
+from localrun.model.weight_sizes import allocated_bytes, held_bytes
 from localrun.ops.instructions import Experts, Moe, Router
 from localrun.ops.layouts import F32, FILE, Layout, RowReader
 from localrun.ops.types import Routing

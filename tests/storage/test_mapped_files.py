@@ -24,8 +24,8 @@ from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.engine import engine
 from localrun.engine.runner import Runner
-from localrun.model import load as load_module
-from localrun.model.load import allocated_bytes
+from localrun.model import weight_sizes
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.storage.idle_check import IdleCheck
 from localrun.storage.label import Label, write_label
 from localrun.storage.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
@@ -344,7 +344,7 @@ def test_packed_files_are_looked_at_in_turns_while_a_model_answers(
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model whose largest table stays in its file."""
-    monkeypatch.setattr(load_module, "COPIED_BYTES", 0)
+    monkeypatch.setattr(weight_sizes, "COPIED_BYTES", 0)
     return save("gemma4-e2b", tmp_path / "model")
 
 

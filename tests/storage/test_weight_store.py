@@ -21,7 +21,7 @@ from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.formats.detect import open_model_file
-from localrun.model.load import allocated_bytes
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.storage.identity import Identity, known_identity
 from localrun.storage.label import Label, write_label
 from localrun.storage.packed_file import FORM, PackedFile

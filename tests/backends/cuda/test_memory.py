@@ -21,8 +21,9 @@ from localrun.base.resources import resource
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import allocated_bytes, held_bytes, read_config, read_weight_refs
+from localrun.model.load import read_config, read_weight_refs
 from localrun.model.recording import record_shapes
+from localrun.model.weight_sizes import allocated_bytes, held_bytes
 from localrun.ops.instructions import Linear
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.largest_step import MAX_ROWS, max_rows

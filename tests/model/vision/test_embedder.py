@@ -29,9 +29,9 @@ from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
 from localrun.images.patches import patches_by_line, pixels_of
 from localrun.images.sizes import ScaledSize
-from localrun.model.load import allocated_bytes
 from localrun.model.vision.embedder_projector import EmbedderProjector
 from localrun.model.vision.families import required_family
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.interface import CancelFlag
 
 HIDDEN, OUT_SIZE, SIDE = 48, 40, 12

@@ -31,10 +31,10 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
-from localrun.model.load import allocated_bytes
 from localrun.model.vision.families import required_family
 from localrun.model.vision.gemma_projector import GemmaProjector, patches_of
 from localrun.model.vision.gemma_tower import paired_dims
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.interface import CancelFlag, StepCancelled
 
 SIZES = ((32, 32), (100, 30), (17, 131), (1, 1), (64, 80), (1, 400))

@@ -25,13 +25,13 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
-from localrun.model.load import allocated_bytes
 from localrun.model.vision.families import required_family
 from localrun.model.vision.positions import learned_positions, places_by_square
 from localrun.model.vision.projector import TowerProjector, patches_of
 from localrun.model.vision.read_config import tower_config
 from localrun.model.vision.shapes import tower_bytes, working_bytes
 from localrun.model.vision.weights import load_tower, tower_refs
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.image_rows import ImagePlan
 from localrun.ops.interface import CancelFlag, StepCancelled
 
