@@ -10,7 +10,8 @@ from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
 from localrun.hub.disk.stored import StoredModel
-from localrun.hub.remote.preview import RepoPreview, Wanted, find_on_hub, fit_preview, preview
+from localrun.hub.fits import fit_preview
+from localrun.hub.remote.preview import RepoPreview, Wanted, find_on_hub, preview
 from localrun.hub.remote.variants import Variant
 
 

@@ -22,9 +22,10 @@ from localrun.hub.downloads.progress import (
     DownloadStarted,
     Emit,
 )
+from localrun.hub.fits import recommended_variant
 from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
-from localrun.hub.remote.preview import RepoPreview, recommended_variant
+from localrun.hub.remote.preview import RepoPreview
 from localrun.hub.remote.variants import Variant
 
 
@@ -47,7 +48,7 @@ def choose(http: Http, found: RepoPreview) -> tuple[Variant, str]:
     Raises ModelFileError for a model that cannot be run.
     """
     assert found.repo is not None
-    variant, why = recommended_variant(http, found, usual_memory().available)
+    variant, why = recommended_variant(found, usual_memory().available)
     require_runnable(http, found.repo, variant.files)
     return variant, why
 

@@ -23,9 +23,10 @@ from localrun.fit.estimate import USUAL_CONTEXT, Fit
 from localrun.fit.machine_rates import machine_rates
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.fits import fit_preview, fit_stored
 from localrun.hub.network.http import NetworkError
 from localrun.hub.projectors import images_on_disk
-from localrun.hub.remote.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.remote.preview import find_on_hub, preview, preview_or_guess
 from localrun.hub.resolve import resolve_all
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.hub.alternatives import unsupported_message
 from localrun.hub.disk.stored import StoredModel
+from localrun.hub.fits import fit_preview, fit_stored
 from localrun.hub.projectors import images_on_disk
-from localrun.hub.remote.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
+from localrun.hub.remote.preview import Wanted, find_on_hub, preview_or_guess
 from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
 from localrun.model.capability import flaw

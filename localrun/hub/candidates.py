@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from localrun.formats.safetensors import SafetensorsFolder
     from localrun.formats.source import TensorSource
 
+FLOATS = ("fp32", "bf16", "fp16")
+_FLOAT_BITS = 15  # a weight, on average, from which on most of a quantised checkpoint is held as floats
+
 
 def in_memory(
     source: GgufFile | SafetensorsFolder,
@@ -113,3 +116,8 @@ def _approximate(precision: str, shape: ModelShape, weights: int, file_bytes: in
         mappable=parts,
         disk_room=packing_room(file_bytes),
     )
+
+
+def is_wide(candidate: Candidate) -> bool:
+    """Whether the weights are floats once loaded, so that they can be quantised."""
+    return candidate.precision in FLOATS or candidate.bits >= _FLOAT_BITS

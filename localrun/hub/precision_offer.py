@@ -13,10 +13,11 @@ from localrun.formats.requantize import PRECISIONS
 from localrun.hub.disk.aliases import without_aliases
 from localrun.hub.disk.library import scan
 from localrun.hub.disk.stored import StoredModel
+from localrun.hub.fits import fit_preview, fit_stored
 from localrun.hub.names import same_precision
 from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
-from localrun.hub.remote.preview import RepoPreview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.remote.preview import RepoPreview, Wanted, preview, preview_or_guess
 from localrun.hub.remote.variants import Variant
 from localrun.hub.resolve import known_models
 

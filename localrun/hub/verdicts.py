@@ -7,9 +7,10 @@ from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
 from localrun.hub.downloads.disk_space import packing_room
+from localrun.hub.fits import fit_preview
 from localrun.hub.network.access import Access
 from localrun.hub.network.http import Http
-from localrun.hub.remote.preview import RepoPreview, find_on_hub, fit_preview, preview
+from localrun.hub.remote.preview import RepoPreview, find_on_hub, preview
 
 _USUAL_PRECISION = "Q4_K_M"
 _MAPPABLE = 2 / 3  # of a model, at least: networks of dense layers, and more of mixtures

@@ -97,7 +97,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     module = ModuleType("localrun.client.local")
     module.LocalClient = lambda options, progress: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
-    for name in ("localrun.cli.fit", "localrun.hub.remote.preview"):
+    for name in ("localrun.cli.fit", "localrun.hub.fits"):
         monkeypatch.setattr(f"{name}.machine_rates", lambda backend=None: Rates(40e9, 1e12))
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -417,7 +417,7 @@ def test_every_command_says_the_same_of_what_runs_from_disk(
     """A model for which memory is short, where the disk has room for what it lacks, and where it has not."""
     if not may_map(usual_backend()):
         pytest.skip("weights are mapped by the native library")
-    monkeypatch.setattr("localrun.hub.remote.preview.disk_rate", lambda: 1e9)
+    monkeypatch.setattr("localrun.hub.fits.disk_rate", lambda: 1e9)
     for name in ("localrun.cli.fit", "localrun.cli.show", "localrun.cli.search", "localrun.cli.consent"):
         monkeypatch.setattr(f"{name}.usual_memory", lambda: Memory(8 << 30, 5 << 30))
     usage = shutil.disk_usage("/")

@@ -21,7 +21,7 @@ from localrun.engine.load import LoadedModel, load
 from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.fit.estimate import FitRow
 from localrun.hub.disk.stored import StoredModel
-from localrun.hub.remote.preview import fit_stored
+from localrun.hub.fits import fit_stored
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
 BUILTIN = Path(str(resource("localrun/builtin/localrun-tiny.gguf")))

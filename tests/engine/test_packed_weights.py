@@ -35,11 +35,11 @@ from localrun.fit.estimate import Candidate, FitRow, Question, fit_table
 from localrun.fit.mapped import Mappable
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
+from localrun.hub import fits
 from localrun.hub.disk.stored import stored_at
-from localrun.hub.remote import preview
-from localrun.hub.remote.preview import fit_stored
+from localrun.hub.fits import fit_stored
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
-from localrun.model.load import allocated_bytes
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.storage import packed_file, weight_store
 from localrun.storage.label import Label, write_label
 from localrun.storage.packed_file import FOOTER_BYTES, FORM, DiskError, PackedFile
@@ -288,8 +288,8 @@ def test_the_cache_command_lists_and_clears_it(
 def test_fit_says_before_what_a_load_does(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict, and the bytes that stay on disk, with whatever memory there is."""
     path = BUILTIN if kind == "builtin" else save(kind, tmp_path)
-    monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
-    monkeypatch.setattr(preview, "disk_rate", lambda: 1e9)
+    monkeypatch.setattr(fits, "machine_rates", lambda: Rates(40e9, 200e9))
+    monkeypatch.setattr(fits, "disk_rate", lambda: 1e9)
     monkeypatch.setattr(load_plan, "resident", lambda: 0)
     monkeypatch.setattr(estimate, "USUAL_THREADS", 2)
     least, verdicts = least_free(monkeypatch, path), set()

@@ -20,7 +20,7 @@ from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.shape import shape_of
 from localrun.formats.safetensors import open_safetensors
 from localrun.hub.disk.stored import stored_at
-from localrun.hub.remote.preview import fit_stored
+from localrun.hub.fits import fit_stored
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from localrun.engine.generation import GenerationRequest
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.hub.disk.stored import stored_at
-from localrun.hub.remote.preview import fit_stored
-from localrun.model.load import allocated_bytes
+from localrun.hub.fits import fit_stored
+from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")

@@ -21,22 +21,16 @@ from localrun.engine.load import load
 from localrun.fit.shape import shape_of
 from localrun.fit.weights import held_share
 from localrun.hub.disk.stored import stored_at
+from localrun.hub.fits import fit_preview, fit_stored, recommended_variant
 from localrun.hub.network.access import Access
 from localrun.hub.network.http import Http
 from localrun.hub.remote import preview as preview_module
 from localrun.hub.remote.api import read_repo
 from localrun.hub.remote.headers import read_remote
-from localrun.hub.remote.preview import (
-    find_on_hub,
-    fit_preview,
-    fit_stored,
-    must_find_on_hub,
-    preview,
-    recommended_variant,
-)
+from localrun.hub.remote.preview import find_on_hub, must_find_on_hub, preview
 from localrun.hub.remote.variants import choose_variant, other_models, variants_of
 from localrun.model.layer_weights import AttentionWeights
-from localrun.model.load import allocated_bytes
+from localrun.model.weight_sizes import allocated_bytes
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -131,11 +125,11 @@ def test_a_safetensors_model_is_read_from_its_config(serve: Serve, access_to: Ac
         ("int4", True),
         ("int2", True),
     }
-    chosen, why = recommended_variant(Http(access_to(hub)), found, 8 * GIB)
+    chosen, why = recommended_variant(found, 8 * GIB)
     assert (chosen.precision, "--precision int8" in why) == ("bf16", True)
     for precision in ("bf16", "int4"):
         asked = preview(Http(access_to(hub)), must_find_on_hub("a/b", precision))
-        assert recommended_variant(Http(access_to(hub)), asked, 8 * GIB)[0].precision == "bf16"
+        assert recommended_variant(asked, 8 * GIB)[0].precision == "bf16"
 
 
 SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "mtp.safetensors"]
@@ -297,7 +291,7 @@ def test_the_shape_is_that_of_the_main_model(serve: Serve, access_to: AccessTo, 
     found = preview(http, must_find_on_hub("a/m-GGUF"))
     assert found.shape is not None
     assert found.shape.config.n_layers == 30
-    assert recommended_variant(http, found, 8 * GIB)[0].files[0].path == "m-F16.gguf"
+    assert recommended_variant(found, 8 * GIB)[0].files[0].path == "m-F16.gguf"
     draft = preview(http, must_find_on_hub("a/m-GGUF:draft-BF16.gguf"))
     assert draft.shape is not None
     assert draft.shape.config.n_layers == 2
@@ -363,11 +357,11 @@ def test_fit_and_the_recommended_precision(serve: Serve, access_to: AccessTo, mo
         (precision, 4096, False) for precision in ("Q4_K_M", "Q8_0", "BF16")
     }
     assert rows[0].weights_bytes == int(len(files["b-Q4_K_M.gguf"]) * held_share("Q4_K_M"))
-    assert recommended_variant(http, found, 8 * GIB)[0].precision == "Q8_0"
-    assert recommended_variant(http, found, 1000)[0].precision == "Q4_K_M"
+    assert recommended_variant(found, 8 * GIB)[0].precision == "Q8_0"
+    assert recommended_variant(found, 1000)[0].precision == "Q4_K_M"
     asked = preview(http, must_find_on_hub("a/b:Q4_K_M"))
     assert {row.precision for row in fit_preview(asked, 8 * GIB).rows} == {"Q4_K_M"}
-    assert recommended_variant(http, asked, 8 * GIB)[0].precision == "Q4_K_M"
+    assert recommended_variant(asked, 8 * GIB)[0].precision == "Q4_K_M"
 
 
 def test_offline_the_catalogue_has_to_do(serve: Serve, access_to: AccessTo) -> None:

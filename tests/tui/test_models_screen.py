@@ -22,8 +22,8 @@ from localrun.client.remote.endpoint import Endpoint
 from localrun.client.remote.endpoints import write_endpoints
 from localrun.client.worker.client import WorkerClient
 from localrun.fit.rates import Rates
+from localrun.hub import fits
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
-from localrun.hub.remote import preview
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.model_sections import HubSection
@@ -204,7 +204,7 @@ def test_the_first_model_is_not_moved_by_other_programs(
     monkeypatch: pytest.MonkeyPatch, rates: Rates, name: str
 ) -> None:
     """It went to a mixture of 8 B while others computed: on a slow machine the largest fluent one was taken."""
-    monkeypatch.setattr(preview, "machine_rates", lambda: rates)
+    monkeypatch.setattr(fits, "machine_rates", lambda: rates)
     first = first_model(catalogue_rows(20 << 30, []), 16 << 30)
     assert first is not None
     assert first.name == name

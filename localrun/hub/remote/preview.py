@@ -1,50 +1,38 @@
-"""Preview of a model before its download: repository, precisions and their sizes, shape, and fit."""
+"""Preview of a model before its download: repository, precisions and their sizes, and shape."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
-from localrun.backends.registry import usual_backend
-from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
-from localrun.base.machine import memory
 from localrun.base.sanitize import clean
-from localrun.fit.adapters import NO_ADAPTERS, added_by
-from localrun.fit.disk_rate import disk_rate, may_map
-from localrun.fit.draft_memory import draft_memory
-from localrun.fit.estimate import Candidate, Fit, Question, fit_table
-from localrun.fit.fastest import fastest_backend, why_not_usual
-from localrun.fit.machine_rates import machine_rates
-from localrun.fit.shape import ModelShape, loadable_shape, shape_of
+from localrun.fit.estimate import Candidate
+from localrun.fit.shape import ModelShape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.alternatives import unsupported_message
-from localrun.hub.candidates import by_tensors, estimated, in_memory, offered, quantised
+from localrun.hub.candidates import FLOATS, by_tensors, estimated, is_wide, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.disk.hf_cache import missing_bytes
-from localrun.hub.disk.stored import StoredModel, config_precision
+from localrun.hub.disk.stored import config_precision
 from localrun.hub.header_model import without_rope_tensors
-from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+from localrun.hub.names import parse_hub_name, same_precision
 from localrun.hub.network.http import Http, NetworkError
-from localrun.hub.projectors import cost_on_disk, sight_of
+from localrun.hub.projectors import sight_of
 from localrun.hub.remote.api import read_repo
 from localrun.hub.remote.headers import read_headers, read_remote
 from localrun.hub.remote.repo import RemoteFile, RemoteRepo
 from localrun.hub.remote.variants import Variant, choose_variant, variants_of
 from localrun.hub.suggest import catalogue_name, near_names
-from localrun.model.recording import record_shapes
 
 if TYPE_CHECKING:
     from localrun.engine.image_cost import ImageCost
 
 _TRIES = 3  # files that are looked at for the shape of a model
-_FLOATS = ("fp32", "bf16", "fp16")
-_FLOAT_BITS = 15  # a weight, on average, from which on most of a quantised checkpoint is held as floats
 _FULL_PRECISIONS = ("bf16", "fp16", "f16", "fp32", "f32", "int8", "int4", "int2")  # of the original, not of a GGUF
 
 
@@ -134,99 +122,12 @@ def preview(http: Http, wanted: Wanted) -> RepoPreview:
     unreadable = _unreadable(http, repo, variants)
     candidates = [_candidate(http, repo, variant, shape, unreadable) for variant in variants]
     originals = [one for variant, one in zip(variants, candidates, strict=True) if variant.format == "safetensors"]
-    if shape is not None and any(map(_is_wide, originals)):
+    if shape is not None and any(map(is_wide, originals)):
         candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
     seeing = None if shape is None or shape.obstacle else shape.config.hidden_size
     projector, images = sight_of(http, repo, variants, seeing) if seeing else (None, None)
     found = wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note
     return RepoPreview(*found, unreadable=unreadable, projector=projector, images=images)
-
-
-def fit_preview(
-    found: RepoPreview,
-    budget: int,
-    ctx: int | None = None,
-    parallel: int = 1,
-    adapters: Sequence[AdapterChoice] = (),
-    what_if: bool = False,
-) -> Fit:
-    """The table for a model on the hub; with a precision in its name only rows of that one. `budget`: free bytes where
-    the usual backend computes, or, as a `what_if`, wherever this model is computed. Raises like `added_by`."""
-    if found.shape is None:
-        raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
-    wanted = found.wanted.precision
-    asked = [one for one in found.candidates if not wanted or same_precision(one.precision, wanted)]
-    candidates = tuple(asked) or found.candidates
-    readable = [one for one in candidates if one.precision not in found.unreadable]
-    if not readable:
-        return Fit((), found.obstacle)
-    added, sight = added_by(adapters, found.shape), found.images.room_bytes if found.images else 0
-    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight)
-    fit = _fit(found.shape, readable, question, what_if)
-    return replace(fit, reason=found.obstacle) if found.obstacle else fit
-
-
-def fit_stored(
-    stored: Sequence[StoredModel],
-    budget: int,
-    ctx: int | None = None,
-    parallel: int = 1,
-    adapters: Sequence[AdapterChoice] = (),
-    what_if: bool = False,
-    draft: str = "auto",
-) -> Fit:
-    """The table for precisions of one model that are on disk, and for those made of them while they are loaded;
-    `budget` as for `fit_preview`. Raises like `loadable_shape`, `added_by` and `draft_memory`."""
-    from localrun.formats.detect import open_model_file
-
-    candidates, shape, added, sight, drafting = [], None, NO_ADAPTERS, 0, None
-    made: dict[str, Candidate] = {}
-    for model in stored:
-        source = open_model_file(model.path)
-        shape = loadable_shape(source)
-        added, images = added_by(adapters, shape), cost_on_disk(source, shape.config.hidden_size)
-        sight, drafting = images.room_bytes if images else 0, draft_memory(draft, source)[0]
-        candidates.append(in_memory(source, model.precision, shape, added.ranks, draft))
-        if model.format == "safetensors" and _is_wide(candidates[-1]):
-            made |= {precision: in_memory(source, precision, shape, added.ranks, draft) for precision in PRECISIONS}
-    if shape is None:
-        raise NotFoundError("there is no model to fit")
-    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight, drafting=drafting)
-    return _fit(shape, [*candidates, *made.values()], question, what_if)
-
-
-def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Variant, str]:
-    """The precision to download when none was asked for, and the reason."""
-    assert found.repo is not None
-    if found.wanted.precision:
-        return choose_variant(found.repo.name, found.variants, found.wanted.precision), "as requested"
-    try:
-        fit = fit_preview(found, budget)
-    except LocalrunError:
-        fit = None
-    if fit is not None and fit.recommended is not None:
-        precision = fit.recommended.precision
-        how = f"; run it with --precision {precision}" if precision in PRECISIONS else ""
-        return choose_variant(found.repo.name, found.variants, precision), fit.reason + how
-    by_precision = {variant.precision: variant for variant in reversed(found.variants)}
-    usual = next((by_precision[name] for name in RECOMMENDED if name in by_precision), None)
-    return usual or found.variants[0], fit.reason if fit else "the default"
-
-
-def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question, what_if: bool) -> Fit:
-    """Models that cannot be run have sizes, too, but are never recommended."""
-    model = record_shapes(shape.config, question.added.ranks)
-    backend, elsewhere = fastest_backend(model), why_not_usual(model)
-    if backend is not usual_backend():
-        budget = question.budget if what_if else backend.memory(memory()).available
-        question = replace(question, budget=budget, rates=machine_rates(backend=backend))
-    if not backend.in_main_memory or shape.obstacle:  # it reads text alone
-        question = replace(question, sight_bytes=0)
-    disk = cache(disk_rate) if may_map(backend) else None
-    fit = replace(fit_table(shape, candidates, replace(question, disk=disk)), backend=backend.name, elsewhere=elsewhere)
-    if not shape.obstacle:
-        return fit
-    return replace(fit, rows=tuple(replace(row, recommended=False) for row in fit.rows), reason=shape.obstacle)
 
 
 def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:
@@ -285,7 +186,7 @@ def _candidate(
 ) -> Candidate:
     """Candidate for one precision on the hub; headers of a quantised checkpoint tell how its tensors would be held."""
     missing = missing_bytes(http.access.cache, repo, variant.files)
-    if shape is None or variant.format != "safetensors" or variant.precision in ("", *_FLOATS) or shape.obstacle:
+    if shape is None or variant.format != "safetensors" or variant.precision in ("", *FLOATS) or shape.obstacle:
         return offered(variant, shape, missing)
     try:
         source = read_headers(http, repo, variant.files)
@@ -293,8 +194,3 @@ def _candidate(
         unreadable[variant.precision] = error.message.removeprefix(f"{error.path}: ")
         return offered(variant, shape, missing)
     return by_tensors(source, variant.precision, shape, variant.bytes, missing)
-
-
-def _is_wide(candidate: Candidate) -> bool:
-    """Whether the weights are floats once loaded, so that they can be quantised."""
-    return candidate.precision in _FLOATS or candidate.bits >= _FLOAT_BITS

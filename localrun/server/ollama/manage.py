@@ -20,9 +20,10 @@ from localrun.hub.downloads.progress import (
     DownloadProgress,
     DownloadStarted,
 )
+from localrun.hub.fits import recommended_variant
 from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
-from localrun.hub.remote.preview import must_find_on_hub, preview, recommended_variant
+from localrun.hub.remote.preview import must_find_on_hub, preview
 from localrun.hub.resolve import resolve_all, resolve_listed
 from localrun.server.refusal import Refusal
 
@@ -80,7 +81,7 @@ def _pull(name: str, tell: Callable[[Json | LocalrunError], None], control: Cont
         try:
             found = preview(http, must_find_on_hub(name))
             assert found.repo is not None
-            variant, _ = recommended_variant(http, found, usual_memory().available)
+            variant, _ = recommended_variant(found, usual_memory().available)
             require_runnable(http, found.repo, variant.files)
             control.check()
             download(http, found.repo, variant.files, partial(_tell_event, tell), control)

@@ -25,7 +25,7 @@ from localrun.engine.speculation.draft_text import Guess
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.fit.estimate import FitRow
 from localrun.hub.disk.stored import StoredModel
-from localrun.hub.remote.preview import fit_stored
+from localrun.hub.fits import fit_stored
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
 

@@ -12,8 +12,8 @@ from textual.screen import Screen
 from localrun.backends import registry
 from localrun.base.machine import Memory
 from localrun.fit.rates import Rates
-from localrun.hub import candidates
-from localrun.hub.remote import api, preview
+from localrun.hub import candidates, fits
+from localrun.hub.remote import api
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run
@@ -45,9 +45,9 @@ class ScreenApp(App[None]):
 
 def known_machine(monkeypatch: pytest.MonkeyPatch, idle: bool = True) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
-    for module in (preview, machine_state):
+    for module in (fits, machine_state):
         monkeypatch.setattr(module, "machine_rates", lambda: Rates(40e9, 200e9, idle=idle))
-    monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
+    monkeypatch.setattr(fits, "disk_rate", lambda: 2e9)
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
     for module in (models_screen, model_sections, registry, machine_state):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))

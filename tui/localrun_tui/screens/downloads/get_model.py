@@ -7,9 +7,10 @@ from textual.app import App
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError
 from localrun.hub.catalogue import shown_name
+from localrun.hub.fits import recommended_variant
 from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
-from localrun.hub.remote.preview import RepoPreview, must_find_on_hub, preview, recommended_variant
+from localrun.hub.remote.preview import RepoPreview, must_find_on_hub, preview
 from localrun.hub.remote.variants import Variant
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.state.background import Task, run_in_background
@@ -37,6 +38,6 @@ def _find(name: str, task: Task) -> tuple[RepoPreview, Variant]:
         found = preview(http, must_find_on_hub(name))
         if found.repo is None:
             raise HubError("localrun is offline", "try again when there is a network")
-        return found, recommended_variant(http, found, usual_memory().available)[0]
+        return found, recommended_variant(found, usual_memory().available)[0]
     finally:
         http.close()

@@ -13,8 +13,8 @@ from localrun.fit.estimate import FitRow
 from localrun.hub.catalogue import read_catalogue, shown_name
 from localrun.hub.catalogue_rows import CatalogueRow
 from localrun.hub.disk.stored import StoredModel
+from localrun.hub.fits import fit_stored
 from localrun.hub.projectors import images_on_disk
-from localrun.hub.remote.preview import fit_stored
 from localrun.hub.verdicts import in_codec
 from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.model_rows import size_of, speed, speed_words
