@@ -40,14 +40,14 @@ def catalogue_name(asked: str) -> str:
 
 
 def _short_for(asked: str, texts: Mapping[str, str]) -> list[str]:
-    """Names whose text has every word of `asked`, those with the fewest other words first."""
+    """Names whose text has every word of `asked`: whole words first, then those with the fewest others."""
     words = [word for word in words_of(without_precision(asked)) if word not in _USUAL]
     ranked: list[tuple[int, int, int, str]] = []
     for name, text in texts.items():
         of_name = dict.fromkeys(word for word in words_of(text) if word not in _USUAL)
         matches = [next((each for each in of_name if _means(word, each)), "") for word in words]
         if words and all(matches):
-            ranked.append((len(of_name.keys() - set(matches)), sum(map(str.__ne__, words, matches)), len(ranked), name))
+            ranked.append((sum(map(str.__ne__, words, matches)), len(of_name.keys() - set(matches)), len(ranked), name))
     return [name for *_, name in sorted(ranked)]
 
 

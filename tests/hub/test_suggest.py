@@ -30,6 +30,7 @@ def on_disk(*names: str) -> list[StoredModel]:
         ("llama3.2:latest", ["llama-3.2-1b", "llama-3.2-3b"]),
         ("qwen3-4", ["qwen3-4b"]),
         ("gemma3", ["gemma-3-1b", "gemma-3-4b", "gemma-3-12b"]),
+        ("gemma4", ["gemma-4-12b", "gemma-4-31b", "gemma-4-e2b"]),
         ("mistral", ["mistral-7b"]),
         ("mistral:7b", ["mistral-7b"]),
         ("Mistral 7B Instruct", ["mistral-7b"]),
