@@ -173,6 +173,19 @@ def test_weights_are_floats_where_modelopt_quantised_the_kv_cache_alone(part: st
     assert precision_label(config) == ("fp8" if part == "quant_algo" else "")
 
 
+ROTATION = {"type": "hadamard", "apply": [{"targets": ["re:.*o_proj$"], "location": "weight_input", "inverse": True}]}
+ONLINE: list[Any] = [
+    {"config_groups": {"R2": ROTATION, "R4": {"apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}}},
+    *({"config_groups": groups} for groups in ([], {"R1": []}, {"R1": {}}, {"R1": {"apply": [{}]}})),
+    ["R1"],
+]
+
+
+def test_weights_that_were_rotated_and_saved_are_weights() -> None:
+    declared = CT | {"format": "pack-quantized", "transform_config": {"config_groups": {"R2": ROTATION}}}
+    assert not unread_method({"quantization_config": declared})
+
+
 @pytest.mark.parametrize(
     ("declared", "told"),
     [
@@ -186,7 +199,7 @@ def test_weights_are_floats_where_modelopt_quantised_the_kv_cache_alone(part: st
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
         (CT | {"format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
         (CT | {"format": "dense", "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
-        (CT | {"format": "pack-quantized", "transform_config": {"config_groups": {}}}, "transform_config"),
+        *((CT | {"format": "pack-quantized", "transform_config": one}, "transform_config") for one in ONLINE),
         *(({"quant_method": name}, name) for name in ("hqq", "torchao", "fp_quant", "exl3", "aqlm", "vptq", "eetq")),
     ],
 )

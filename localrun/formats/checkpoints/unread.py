@@ -17,7 +17,8 @@ _ENDINGS = {  # of tensors that a tool leaves where no config says how they are 
     ".weight_scale": "FP8 or integers",
     ".weight_scale_inv": "FP8",
 }
-_ROTATIONS = ("transform_config", "rotation_config", "spinquant_config")  # of compressed-tensors, and AutoRound's
+_OF_AUTO_ROUND = ("rotation_config", "spinquant_config")
+_OFFLINE = ("weight_input", "weight_output")  # where compressed-tensors has a rotation that weights are saved with
 
 
 def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
@@ -39,9 +40,20 @@ def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
 
 def _rotation(config: Config) -> str:
     """The key of a config that has activations rotated while a model runs; empty for none."""
-    if key := next((key for key in _ROTATIONS if config.get(key)), ""):
+    if key := next((key for key in _OF_AUTO_ROUND if config.get(key)), ""):
         return key
+    if (transform := config.get("transform_config")) and not _is_offline(transform):
+        return "transform_config"
     steps = config.get("algo_config")
     steps = [steps] if isinstance(steps, dict) else steps if isinstance(steps, list) else []
     rotates = any(isinstance(step, dict) and (step.get("r4") or step.get("online_r1_rotation")) for step in steps)
     return "algo_config" if rotates else ""
+
+
+def _is_offline(transform: object) -> bool:
+    """Whether weights alone are rotated, which a file with them needs no more."""
+    groups = transform.get("config_groups") if isinstance(transform, dict) else None
+    schemes = groups.values() if isinstance(groups, dict) else [None]
+    applied = [scheme.get("apply") if isinstance(scheme, dict) else None for scheme in schemes]
+    places = [one for each in applied for one in (each if isinstance(each, list) else [None])]
+    return all(isinstance(one, dict) and one.get("location") in _OFFLINE for one in places)
