@@ -176,7 +176,10 @@ def test_weights_are_floats_where_modelopt_quantised_the_kv_cache_alone(part: st
 ROTATION = {"type": "hadamard", "apply": [{"targets": ["re:.*o_proj$"], "location": "weight_input", "inverse": True}]}
 ONLINE: list[Any] = [
     {"config_groups": {"R2": ROTATION, "R4": {"apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}}},
-    *({"config_groups": groups} for groups in ([], {"R1": []}, {"R1": {}}, {"R1": {"apply": [{}]}})),
+    {"config_groups": []},
+    {"config_groups": {"R1": []}},
+    {"config_groups": {"R1": {}}},
+    {"config_groups": {"R1": {"apply": [{}]}}},
     ["R1"],
 ]
 
