@@ -63,4 +63,5 @@ def names_of(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def listed_tools(request: Request) -> list[Mapping[str, Any]]:
     """The tools that the beginning of a prompt lists: all but those that its messages describe."""
-    return [tool for tool in request.tools if not {*names_of((tool,))} & {*request.described_tools}]
+    described = {*request.described_tools}
+    return [tool for tool in request.tools if described.isdisjoint(names_of((tool,)))]

@@ -51,6 +51,7 @@ class ClientTools:
     by_name: dict[str, ClientTool] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)  # those of kinds that run on a server
     found: list[str] = field(default_factory=list)  # names, as they are shown, of those that a search has found
+    _shown: dict[tuple[str, str], str] = field(default_factory=dict)  # namespace and name -> the name that is shown
 
     def add(self, tools: Sequence[Body], namespace: str = "") -> list[str]:
         """Read tools; gives the names that the model knows them by. Raises Refusal."""
@@ -92,9 +93,7 @@ class ClientTools:
 
     def shown(self, name: str, namespace: str) -> str:
         """The name that the model knows a tool by; its own where it is not there any more."""
-        wanted = name, "" if namespace == _PLAIN else namespace
-        known = (shown for shown, tool in self.by_name.items() if (tool.name, tool.namespace) == wanted)
-        return next(known, name)
+        return self._shown.get(("" if namespace == _PLAIN else namespace, name), name)
 
     def shown_as(self, name: str) -> list[str]:
         """The names that the model knows tools of this name by, in any namespace."""
@@ -103,12 +102,11 @@ class ClientTools:
     def _add(self, name: str, function: Json, namespace: str, called_by: ItemType = "function_call") -> str:
         """A tool under its own name, with its namespace where another one has that; gives the name. One that is there
         stays as it is."""
-        tool = ClientTool(name, namespace, called_by)
-        for known, other in self.by_name.items():
-            if other == tool:
-                return known
+        if known := self._shown.get((namespace, name)):
+            return known
         shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
-        self.by_name[shown] = tool
+        self._shown[namespace, name] = shown
+        self.by_name[shown] = ClientTool(name, namespace, called_by)
         self.functions.append({"type": "function", "function": {"name": shown, **function}})
         return shown
 
