@@ -38,6 +38,7 @@ class Chat:
         self._file = file
         self._settings: dict[str, Any] = {}
         self._drafts: set[str] = set()  # ids of answers that are written by this object
+        self.exported: set[str] = set()  # ids of messages that exports of this object have
 
     @property
     def title(self) -> str:
@@ -101,6 +102,11 @@ class Chat:
     @property
     def problem(self) -> str:
         return self._file.problem
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether exports have all that was said, on every branch: nothing waits, and no answer is under way."""
+        return not self.waiting and self._drafts | {message.id for message in self.tree.messages()} <= self.exported
 
     @property
     def damaged(self) -> int:

@@ -36,6 +36,8 @@ def write_export(chat: Chat, path: Path, as_json: bool, keep_metadata: bool = Fa
             # Somebody will look at it in a terminal.
             file.write(to_json(chat, images) if as_json else clean(to_markdown(chat, images)))
             file.flush()
+        written = chat.tree.messages() if as_json else chat.tree.path(chat.tree.head)
+        chat.exported.update(message.id for message in written)
     except OSError as error:
         path.unlink()
         hint = "free some space, or choose another place"

@@ -87,18 +87,19 @@ class ChatStore:
     def summaries(self, deleted: bool = False) -> list[ChatSummary]:
         """Summaries of all chats, or of all deleted ones, the last changed first."""
         found = self._read_summaries()
-        found |= {one.id: one for one in self._unwritten()}
+        found |= {chat.id: summary_of(chat) for chat in self._unwritten()}
         shown = [summary for summary in found.values() if summary.deleted == deleted]
         return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
 
     def unwritten(self) -> list[ChatSummary]:
-        """Summaries of the chats whose messages are lost with this program: no try to write them worked."""
+        """Summaries of the chats whose messages are lost with this program: no try to write them worked, and they are
+        not exported whole."""
         self.close()
-        return [one for one in self._unwritten() if not one.deleted]
+        return [summary_of(chat) for chat in self._unwritten() if not chat.deleted and not chat.is_exported]
 
-    def _unwritten(self) -> list[ChatSummary]:
+    def _unwritten(self) -> list[Chat]:
         chats = (one for one in self._chats.values() if self.folder is None or one.problem)
-        return [summary_of(chat) for chat in chats if len(chat.tree)]
+        return [chat for chat in chats if len(chat.tree)]
 
     def _read_summaries(self) -> dict[str, ChatSummary]:
         """Summaries of all files. Chats that were deleted long ago are erased on the way."""

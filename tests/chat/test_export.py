@@ -47,6 +47,23 @@ def test_json_has_the_branch_as_messages_and_every_branch_as_a_tree() -> None:
     assert data["head"] == data["tree"][2]["id"]
 
 
+def test_a_chat_is_exported_once_files_have_all_branches_and_nothing_is_under_way(tmp_path: Path) -> None:
+    chat = ChatStore(None).create()
+    question = chat.add_user("How?")
+    chat.add_answer(question.id, "uno")
+    chat.add_answer(question.id, "eins")
+    write_export(chat, tmp_path / "one.md", as_json=False)
+    assert not chat.is_exported, "the first answer is on another branch"
+    write_export(chat, tmp_path / "all.json", as_json=True)
+    assert chat.is_exported
+    chat.wait([(TextPart("and then?"),)])
+    assert not chat.is_exported
+    chat.wait([])
+    assert chat.is_exported
+    chat.draft(question.id).write("ichi")
+    assert not chat.is_exported
+
+
 def test_a_chat_without_words_is_a_document_too() -> None:
     chat = ChatStore(None).create()
     assert to_markdown(chat).startswith("# A chat\n")

@@ -44,12 +44,36 @@ def test_a_chat_that_is_not_on_disk_is_not_lost_by_quitting(tmp_path: Path) -> N
         await send(pilot, f"/save {exported}")
         await until(pilot, exported.exists)
         await send(pilot, "/bye")
-        await until_text(pilot, "/save FILE")
+        await until_text(pilot, "“why is the sky blue?”")
+        assert "“and the sea?”" not in screen_text(app)
         await pilot.press("y")
 
     drive(app, steps)
     assert app.return_code == 0
     assert "and the sea?" in exported.read_text("utf-8")
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_chat_that_was_saved_elsewhere_is_asked_about_only_once_more_was_said(tmp_path: Path) -> None:
+    app, _ = chat_app(folder=tmp_path / "chats")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "why is the sky blue?")
+        await send(pilot, f"/save {tmp_path / 'one.md'}")
+        await until_text(pilot, "written to")
+        await ask(pilot, "and the sea?")
+        await pilot.press("ctrl+q")
+        await until_text(pilot, "not on disk")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        await send(pilot, f"/save {tmp_path / 'two.md'}")
+        await until(pilot, (tmp_path / "two.md").exists)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: not app.is_running)
+
+    drive(app, steps)
+    assert "and the sea?" in (tmp_path / "two.md").read_text("utf-8")
 
 
 def test_once_the_disk_has_room_again_quitting_writes_the_chat_and_asks_nothing(
