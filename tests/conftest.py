@@ -38,6 +38,7 @@ OURS_TO_KEEP = {
             "LLAMA_LIB",
             "REQUIRE_NATIVE",
             "KILLS",
+            "FULL_REDRAW",
             "HAMMER_SECONDS",
             "MIRROR",
         ),

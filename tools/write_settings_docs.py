@@ -35,6 +35,7 @@ VARIABLES = """
 | `LOCALRUN_HOME` | one folder for settings, chats, models and caches |
 | `LOCALRUN_OFFLINE=1` | open no connection, as `--offline` (`HF_HUB_OFFLINE=1` does the same) |
 | `LOCALRUN_PLAIN=1` | `localrun` alone begins a chat line by line instead of the app |
+| `LOCALRUN_FULL_REDRAW=1` | the app writes whole rows, for terminals where rows mix or colours stay behind |
 | `LOCALRUN_SERVER_KEY` | the key of the server that `--server` names |
 | `HF_HOME`, `HF_TOKEN`, `HF_ENDPOINT` | as in other programs that use the hub: its cache, your token, its address |
 | `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` | proxies ([downloads](downloads.md)) |

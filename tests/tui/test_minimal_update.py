@@ -9,14 +9,17 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from localrun_testing.chat_app import chat_app, ready
 from localrun_testing.paper import TinyTerminal
+from localrun_testing.pilots import drive
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App
 from textual.geometry import Size
 from textual.strip import Strip
 
-from localrun_tui.widgets.minimal_update import ShownRows
+from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
 from localrun_tui.widgets.row_diff import cells_of
 
 WIDTH, HEIGHT = 30, 12
@@ -130,6 +133,16 @@ def test_a_space_has_a_background_only_unless_it_is_drawn_on() -> None:
     colors = console()._color_system
     assert [cell.fg for cell in cells_of(plain, colors)][1] == ""
     assert [cell.fg for cell in cells_of(under, colors)][1] != ""
+
+
+@pytest.mark.parametrize(("variable", "whole"), [("1", True), ("0", False), ("", False)])
+def test_a_variable_has_textual_write_what_it_drew(variable: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALRUN_FULL_REDRAW", variable)
+    written: set[bool] = set()
+    monkeypatch.setattr(App, "_display", lambda app, screen, update: written.add(isinstance(update, MinimalUpdate)))
+    app, _ = chat_app()
+    drive(app, ready)
+    assert (True in written) is not whole
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no pty on this OS (windows)")

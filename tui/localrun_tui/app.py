@@ -1,5 +1,6 @@
 """The app: screens, themes, keys, and the session they share."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
@@ -64,17 +65,18 @@ class LocalrunApp(PlainEnd):
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = ShownRows()
+        self._draws_whole = os.environ.get("LOCALRUN_FULL_REDRAW", "") not in ("", "0")
         self.keys = KeysInOrder(self, super().on_event)
 
     def get_default_screen(self) -> Screen[Any]:
         return self._chat_screen
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Write only the cells that changed."""
+        """Write only the cells that changed, unless the user wants all of what Textual drew."""
         if self._batch_count and renderable is not None:  # Textual drops it, and would not paint these regions again
             screen.refresh()
             return
-        if isinstance(renderable, CompositorUpdate):
+        if isinstance(renderable, CompositorUpdate) and not self._draws_whole:
             renderable = MinimalUpdate(renderable, self._paper, self.size)
         super()._display(screen, renderable)
 
