@@ -100,6 +100,11 @@ class Chat:
         return self._file.path is not None
 
     @property
+    def has_grown(self) -> bool:
+        """Whether another program wrote in it since it was read."""
+        return self._file.has_grown
+
+    @property
     def problem(self) -> str:
         return self._file.problem
 

@@ -24,8 +24,17 @@ class JournalFile:
         self.damaged = 0  # stretches of the file that hold no record
         self._pending: list[bytes] = []
         self._offset = 0
+        self._size = 0  # that the file has where nobody else writes in it
         self._settled = 0  # of `damaged`: before the last record read
         self._lock = threading.Lock()
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether another program appended since the last reading."""
+        try:
+            return self.exists and self.path is not None and self.path.stat().st_size != self._size
+        except OSError:
+            return False
 
     def put_off(self, record: bytes) -> None:
         """Write this record together with the next one."""
@@ -48,6 +57,7 @@ class JournalFile:
         """Records appended since the last call, own ones included. Raises OSError."""
         data = read_file(self.path, self._offset) if self.path else b""
         start, damaged, unread = self._offset, 0, 0
+        self._size = start + len(data)
         for end, record in split(data):
             if record is None:
                 unread += 1
@@ -63,13 +73,15 @@ class JournalFile:
             self._pending.clear()
             return
         try:
-            _append(self.path, b"".join(self._pending), new=not self.exists, durable=durable)
+            data = b"".join(self._pending)
+            _append(self.path, data, new=not self.exists, durable=durable)
         except FileNotFoundError:
             self.problem = "another program removed this chat: what you write now is not kept"
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror}: what you write now is not kept"
         else:
             self.exists, self.problem = True, ""
+            self._size += len(data)
             self._pending.clear()
 
 

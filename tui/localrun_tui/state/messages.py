@@ -8,6 +8,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
     from localrun.client.choice import ModelChoice
     from localrun_tui.state.pending_consent import PendingConsent
     from localrun_tui.state.turn import Turn
@@ -87,6 +88,14 @@ class ChatChanged(Message):
     """The current chat has another message, or another branch of it is shown, `at` the message that was chosen."""
 
     at: str | None = None
+
+
+@dataclass
+class WrittenElsewhere(Message):
+    """Another program wrote in `chat`; `words` say so to the user."""
+
+    chat: "Chat"
+    words: str
 
 
 @dataclass

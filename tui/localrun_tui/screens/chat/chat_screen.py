@@ -25,6 +25,7 @@ from localrun_tui.screens.chat.unseen import tell_unseen
 from localrun_tui.state import messages
 from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.file_reading import FileReading
+from localrun_tui.state.other_writers import SECONDS, OtherWriters
 from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
@@ -80,6 +81,7 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.run_guarded(self.pane.show())
+        self.set_interval(SECONDS, OtherWriters(self.session).look)
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.height < _LOW, "-low")
@@ -130,6 +132,11 @@ class ChatScreen(Screen[None]):
 
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
         self.run_guarded(self.pane.show(at=event.at))
+
+    def on_written_elsewhere(self, event: messages.WrittenElsewhere) -> None:
+        if event.chat is self.session.chat:
+            self.pane.notice.say(event.words)
+            self.run_guarded(self.pane.show(rebuild=True))
 
     def on_tool_asked(self, event: messages.ToolAsked) -> None:
         if event.pending.is_open:
