@@ -6,6 +6,7 @@ the cache once per token, a prefill multiplies every active weight once per toke
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Literal
 
 from localrun.base.dataclass import dataclass
@@ -175,7 +176,8 @@ def _rows(
     budget, parallel = question.budget, question.parallel
     parts = candidate.mappable if question.disk else ()
     room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
-    movable = total_bytes(parts)
+    moved = [0, *accumulate(part.nbytes for part in parts)]  # bytes on disk with no part there, one, two …
+    movable = max(nbytes for nbytes in moved if _has_room(candidate, nbytes))
     longest, seeing = 0, room
     for more in dict.fromkeys((-question.sight_bytes, 0, movable)):  # with room for images, without, and from disk
         if not longest:
@@ -231,7 +233,7 @@ def _placed(
     """Whether `total` bytes fit, and the weights of `parts` that a load leaves on disk."""
     usable = budget - margin_of(budget)
     mapped = first_of(parts, total - usable)
-    if total - total_bytes(mapped) > usable or not _has_room(candidate, mapped):
+    if total - total_bytes(mapped) > usable or not _has_room(candidate, total_bytes(mapped)):
         mapped = ()
     if total <= budget:
         return "fits" if total <= usable else "tight", mapped
@@ -255,8 +257,8 @@ def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question:
     return f"{gib(least.mapped_bytes)} of its weights would have to stay on disk, where there is room for {there}"
 
 
-def _has_room(candidate: Candidate, mapped: Sequence[Mappable]) -> bool:
-    return candidate.disk_room is None or total_bytes(mapped) <= candidate.disk_room
+def _has_room(candidate: Candidate, mapped_bytes: int) -> bool:
+    return candidate.disk_room is None or mapped_bytes <= max(candidate.disk_room, 0)
 
 
 def _recommend(

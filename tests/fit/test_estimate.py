@@ -7,6 +7,7 @@ import pytest
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError
 from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table, speed_mark
+from localrun.fit.mapped import Mappable
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.fit.precisions import bits_of, is_extreme
 from localrun.fit.rates import Rates
@@ -83,6 +84,18 @@ def test_tight_is_between_fits_and_no() -> None:
     row = table(64 * GIB, ctx=8192).rows[0]
     assert table(row.total_bytes, ctx=8192).rows[0].verdict == "tight"
     assert table(row.total_bytes + (512 << 20), ctx=8192).rows[0].verdict == "fits"
+
+
+@pytest.mark.parametrize("disk_room", [0, GIB, 3 * GIB, None])
+def test_no_context_is_the_longest_where_the_disk_has_no_room_for_weights(disk_room: int | None) -> None:
+    """Four parts of 1 GiB, of which a load has to leave three on disk."""
+    parts = tuple(Mappable(str(n), GIB, GIB) for n in range(4))
+    one = replace(candidate("Q8_0"), mappable=parts, disk_room=disk_room)
+    budget = one.weights_bytes - 3 * GIB // 2
+    rows = fit_table(SHAPE, [one], Question(budget, FAST, disk=lambda: 1e9)).rows
+    assert {row.max_ctx >= row.ctx for row in rows if row.verdict == "disk"} <= {True}
+    assert any(row.verdict == "disk" for row in rows) == (disk_room in (3 * GIB, None))
+    assert any(row.max_ctx for row in rows) == (disk_room in (3 * GIB, None))
 
 
 def test_sequences_side_by_side() -> None:
