@@ -10,11 +10,19 @@ from localrun_testing.chat_app import CHOICE, chat_app, chat_screen, notice, rea
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from localrun.base.errors import DoesNotFitError
+from localrun.base.request import ProgressCallback
 from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
+from localrun.client.interface import EngineClient
+from localrun.hub.precision_offer import Subject
+from localrun_tui.screens.models import load_again
 from localrun_tui.state import session
 from localrun_tui.state.messages import LoadBegan
+
+TOO_LARGE = replace(CHOICE, stored=replace(CHOICE.stored, name="too-large", path=Path("/models/too-large.gguf")))
 
 
 def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
@@ -78,6 +86,56 @@ def test_a_load_that_fails_says_why_and_leaves_the_app_usable() -> None:
         assert "it needs 6 GiB" in notice(pilot)
         await type_text(pilot, "still typing")
         assert "still typing" in screen_text(app)
+
+    drive(app, steps)
+
+
+class Chosen(Screen[ModelChoice | None]):
+    """A list of models in which somebody chose TOO_LARGE."""
+
+    answer: ModelChoice | None = TOO_LARGE
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.choose)
+
+    def choose(self) -> None:
+        self.dismiss(self.answer)
+
+
+def test_a_chosen_model_that_does_not_fit_leaves_the_present_one_and_f7_shows_its_other_forms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app, client = chat_app()
+    menus: list[str] = []
+
+    class Menu(Chosen):
+        answer = None
+
+        def __init__(self, subject: Subject, free: object) -> None:
+            super().__init__()
+            menus.append(subject.name)
+
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> EngineClient:
+        if choice.stored == TOO_LARGE.stored:
+            raise DoesNotFitError("it needs 600 GiB, and 3 are free", "`localrun fit` lists what does")
+        return client
+
+    monkeypatch.setattr(load_again, "PrecisionMenu", Menu)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        monkeypatch.setattr(app.session.model, "_open_client", open_client)
+        chat_screen(pilot).run_guarded(app._load_from(Chosen()))
+        await until_text(pilot, "F7 lists what does")
+        assert app.session.info is not None
+        assert app.session.present is not None
+        assert app.session.present.stored == CHOICE.stored
+        for _ in range(2):
+            await pilot.press("f7")
+            await until(pilot, lambda: chat_screen(pilot).is_current)
+        assert menus == ["too-large", CHOICE.stored.name]
+        await send(pilot, "are you there?")
+        await until_text(pilot, "Hello!")
 
     drive(app, steps)
 

@@ -200,10 +200,12 @@ class LocalrunApp(PlainEnd):
         self._chat_screen.run_guarded(self._load_from(DownloadsScreen()), opens=True)
 
     async def _load_from(self, screen: "Screen[ModelChoice | None]") -> None:
-        """Load the choice of a screen, if any."""
+        """Load the choice of a screen, if any; where that fails or is given up, the present model stays."""
+        from localrun_tui.state.continue_chat import load_instead
+
         choice = await self.push_screen_wait(screen)
         if choice is not None:
-            await self.session.load(choice)
+            await load_instead(self.session, choice)
 
     # ---- keys and commands
 
