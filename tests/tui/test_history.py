@@ -50,6 +50,21 @@ def test_a_chat_is_opened_where_the_words_were_said(tmp_path: Path, turns: int) 
     drive(app, steps, LARGE)
 
 
+@pytest.mark.parametrize("key", ["ctrl+n", "ctrl+r"])
+def test_a_new_chat_and_another_answer_are_not_behind_the_list(key: str, tmp_path: Path) -> None:
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "why is the sky blue?")
+        await pilot.press("ctrl+l")
+        assert chat_screen(pilot).panels.covering
+        await pilot.press(key)
+        await until(pilot, lambda: not chat_screen(pilot).panels.covering)
+
+    drive(app, steps)
+
+
 def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     filled(tmp_path / "chats")

@@ -241,6 +241,7 @@ class ChatScreen(Screen[None]):
         self.panels.leave()
 
     def action_new_chat(self) -> None:
+        self.panels.uncover()
         self.run_guarded(self.session.new_chat())
         self.set_focus(self.composer.editor)
 
@@ -270,6 +271,7 @@ class ChatScreen(Screen[None]):
 
     def action_regenerate(self) -> None:
         if self.session.chat is not None and self.session.chat.tree.head is not None:
+            self.panels.uncover()
             self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
