@@ -45,11 +45,12 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     home = writable_folder("cache")
     if not plan.mapped or home is None:
         return {}
+    store, sizes = WeightStore(home), {part.name: part.nbytes for part in plan.mapped}
+    store.check_room(sum(sizes.values()))  # before a file is read through that may be larger than memory
     weights = (opened.identity or Identity(opened.files)).result()
     if not weights:  # the model file may have been replaced: these must not be found again
         weights = secrets.token_hex(16)
-    sizes = {part.name: part.nbytes for part in plan.mapped}
-    return packed_files_of(WeightStore(home), weights, options, opened, layout, sizes)
+    return packed_files_of(store, weights, options, opened, layout, sizes)
 
 
 def packed_files_of(

@@ -231,9 +231,9 @@ def most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> in
 def _refusal(error: DoesNotFitError, budget: Budget, shape: CacheShape, threads: int) -> DoesNotFitError:
     """Add to `error` where the memory goes, and what to do."""
     program = budget.overhead - budget.resident + _least(shape, threads)
-    where = f"the {gib(budget.free)} that are free{budget.limit and f' under {budget.limit}'}"
+    free = f"{gib(budget.free)} are free{budget.limit and f' under {budget.limit}'}"
     needs = (
-        f"weights take {gib(budget.weights)} of {where}, cache and program {gib(program)},"
+        f"{free}; weights take {gib(budget.weights)}, cache and program {gib(program)},"
         f" and {gib(margin_of(budget.total))} are left for other programs"
     )
     return DoesNotFitError(f"{error.message}: {needs}", error.hint or _precision_hint(budget, shape, threads))

@@ -66,6 +66,11 @@ class WeightStore:
         disk = disk_usage(self.root)
         return disk.free + total_bytes(self.models()) - min(SPARE, disk.total // SPARE_PART)
 
+    def check_room(self, nbytes: int) -> None:
+        """Raise DiskError where so much could not lie here, even without any other model's."""
+        if nbytes > max(0, self.room()):
+            raise self._short_of_disk(nbytes)
+
     def limit(self, wanted: int | None) -> int:
         """Bytes for packed weights of models that fit in memory: `wanted`; None: a part of the free disk."""
         return self.room() // KEPT_PART if wanted is None else wanted
@@ -106,15 +111,18 @@ class WeightStore:
         if limit is not None:
             free = min(free, limit - total_bytes(there))
         if missing > max(0, free + total_bytes(others)):
-            where = f"the disk of {self.root}, where {gib(disk.free)} are free"
-            hint = "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision"
-            raise DiskError(f"{gib(missing)} of packed weights do not fit {where}", hint)
+            raise self._short_of_disk(missing)
         oldest = time.time() - MAX_AGE_SECONDS
         for model in reversed(others):
             is_useless = model.label.form != FORM or _is_earlier(model.label, label)
             if is_useless or model.last_used < oldest or free < missing:
                 with suppress(OSError):
                     free += erase_packed([model])
+
+    def _short_of_disk(self, nbytes: int) -> DiskError:
+        where = f"the disk of {self.root}, where {gib(disk_usage(self.root).free)} are free"
+        hint = "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision"
+        return DiskError(f"{gib(nbytes)} of packed weights do not fit {where}", hint)
 
 
 def total_bytes(models: Iterable[PackedModel]) -> int:

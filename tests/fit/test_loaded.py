@@ -156,7 +156,7 @@ def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch
     weights = re.escape(gib(loaded.plan.weights_bytes))
     monkeypatch.setattr("localrun.engine.load_plan.memory", lambda: Memory(1 << 30, 16 << 20))
     monkeypatch.setattr("localrun.engine.load.load_model", lambda *_: pytest.fail("weights were read"))
-    with pytest.raises(DoesNotFitError, match=rf"weights take {weights} of the 16\.0 MiB") as refused:
+    with pytest.raises(DoesNotFitError, match=rf"16\.0 MiB are free; weights take {weights},") as refused:
         opened(ctx=1024)
     assert refused.value.hint == "choose a smaller model, or close other programs"
 

@@ -173,7 +173,7 @@ def test_a_refusal_counts_what_is_in_the_way() -> None:
     with pytest.raises(DoesNotFitError) as refused:
         plan(0.9 * GIB, weights=0.4 * GIB, limit="a limit of 0.90 GiB set by a control group")
     message = str(refused.value)
-    assert "0.40 GiB of the 0.90 GiB that are free under a limit of 0.90 GiB set by a control group" in message
+    assert "0.90 GiB are free under a limit of 0.90 GiB set by a control group; weights take 0.40 GiB" in message
     assert re.search(r"cache and program [\d.]+ GiB, and 0.11 GiB are left for other programs", message)
     assert refused.value.hint == "choose a smaller model, or raise that limit"
 
@@ -218,7 +218,7 @@ def test_wishes_are_kept_or_refused_with_numbers() -> None:
         plan(40 * GIB, ctx=0)
     with pytest.raises(UsageError, match="window of 63"):
         plan(40 * GIB, window=63)
-    with pytest.raises(DoesNotFitError, match=r"39\.3 GiB of the 32\.0 GiB"):
+    with pytest.raises(DoesNotFitError, match=r"32\.0 GiB are free; weights take 39\.3 GiB"):
         plan(32 * GIB, weights=39.3 * GIB, ctx=4096)
 
 
