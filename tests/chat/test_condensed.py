@@ -19,7 +19,7 @@ from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.request import Request
 from localrun.chat.attachments import MAX_FILE_BYTES, read_attachment
 from localrun.chat.long_text import line_patterns
-from localrun.chat.long_text.condensed import Kinds, NotTextError
+from localrun.chat.long_text.condensed import Kinds, NotTextError, error_kinds
 from localrun.chat.long_text.condensed_file import ReadingProgress, condense, condense_file
 from localrun.chat.long_text.line_patterns import COMPARED, MOST_PATTERNS, MOST_VALUES, PatternTable
 from localrun.chat.long_text.part_of_text import part_of, split_part
@@ -114,6 +114,14 @@ def test_a_word_of_many_values_is_one_kind_and_words_of_errors_stay_apart() -> N
 )
 def test_what_changes_in_logs_is_no_difference(one: str, other: str) -> None:
     assert counts([one, other]) == {one: 2}
+
+
+def test_errors_are_told_by_kinds_in_plain_words() -> None:
+    lines = [f"10:0{number % 10}:00 ERROR db: shard {number} is [full]" for number in range(20)]
+    lines[5:15] = [f"10:10:{number} INFO shard {number} is fine" for number in range(10, 20)]
+    text = Kinds("\n".join([*lines, "FATAL: gone"])).condensed().text
+    assert error_kinds(text) == ["10 × ERROR db: shard # is [full]  (lines 1 to 20)", "1 × FATAL: gone  (line 21)"]
+    assert error_kinds("\n".join(lines)) == []
 
 
 def test_any_number_of_kinds_takes_bounded_memory() -> None:

@@ -193,7 +193,8 @@ def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> No
         await pilot.press("down", "enter")
         await until(pilot, lambda: attached(pilot) == ["server.log condensed"])
         await pilot.press("enter")
-        await until_text(pilot, "The disk was full.")
+        await until_text(pilot, "Counted in server.log condensed, not by the model:")
+        assert re.search(rf"The disk was full\.\s+Counted in .*\s+1 × {FOUND}  \(line 4,500\)", screen_text(app))
 
     drive(app, steps, LARGE)
     (file,) = digests(client)

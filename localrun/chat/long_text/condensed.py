@@ -3,6 +3,7 @@
 A log of megabytes becomes a few thousand tokens. The text says what was joined; every line is counted once.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import TextIO
@@ -18,6 +19,7 @@ _HOW_TO_READ = """"[×20, 5–90]" is a kind of line, with # for numbers, times,
 there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in the order of the file; \
 those with words of errors come last."""
 _ERRORS = "Errors:\n"
+_HEAD = re.compile(r"\[(?:×([\d,]+), )?([\d,]+)(?:–([\d,]+))?\] (.*)")  # of a kind of lines, or of one line
 
 
 class NotTextError(ValueError):
@@ -105,6 +107,16 @@ def error_lines(text: str) -> list[str]:
     """The lines with words of errors that a condensed text ends with; none of another text."""
     before, heading, errors = text.rpartition(f"\n\n{_ERRORS}")
     return errors.splitlines() if heading and _HOW_TO_READ in before else []
+
+
+def error_kinds(text: str) -> list[str]:
+    """The kinds of lines with words of errors in a condensed text, each in plain words; none of another text."""
+    kinds = []
+    for found in filter(None, map(_HEAD.fullmatch, error_lines(text))):
+        count, first, last, words = found.groups()
+        where = f"line {first}" if count is None else f"lines {first} to {last}"
+        kinds.append(f"{count or 1} × {words.lstrip('# ')}  ({where})")
+    return kinds
 
 
 def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) -> Condensed:

@@ -13,7 +13,7 @@ from localrun.chat.attachments import about_tokens
 from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.overflow import horizon_of
 from localrun_tui.screens.chat.live_answer import LiveAnswer
-from localrun_tui.screens.chat.message_notes import note_of, unanswered_note
+from localrun_tui.screens.chat.message_notes import counted_note, note_of, unanswered_note
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.welcome import Welcome
@@ -109,7 +109,7 @@ class ChatPath:
             if (message := turn.kept) is None:
                 await live.view.remove()
             else:
-                live.view.document.note = note_of(message, self._why_again(message), self._session.rates)
+                live.view.document.note = self._note(message)
                 live.view.finish(message, self._branch(message))
                 self._shown.append(message.id)
         await self.show()  # another branch may have been chosen meanwhile, and the model may see less now
@@ -167,8 +167,16 @@ class ChatPath:
         model = message.stats.get("model") or (self._session.chat.model if self._session.chat else "") or "Answer"
         name = {"user": "You", "system": "System"}.get(message.role) or model_name(str(model)).plain
         view = MessageView(message, name, self._branch(message))
-        view.document.note = note_of(message, self._why_again(message), self._session.rates)
+        view.document.note = self._note(message)
         return view
+
+    def _note(self, message: "Message") -> Content:
+        chat = self._session.chat
+        assert chat is not None
+        notes = [note_of(message, self._why_again(message), self._session.rates)]
+        if message.role == "assistant" and message.parent is not None:
+            notes.insert(0, counted_note(chat.tree[message.parent].content))
+        return Content("\n").join(note for note in notes if note)
 
     def _why_again(self, message: "Message") -> str:
         """Why most of a chat that was read before had to be read again; empty where it was not, or nothing says why."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from localrun.base.content import has_calls
+from localrun.base.content import Content as MessageContent
+from localrun.base.content import FilePart, has_calls
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Loop
 from localrun.base.image_words import looking_words
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from localrun.chat.turn import Answer
     from localrun_tui.state.session import Session
 
+_MOST_KINDS = 5  # of errors, below an answer
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -69,6 +71,18 @@ def unanswered_note(session: "Session") -> Content:
         loading = session.model.loading
         words = "◌ waits until the model is loaded" if loading else "◌ waits for a model: Ctrl+O chooses a model"
     return Content.styled(words, "$text-warning")
+
+
+def counted_note(question: MessageContent) -> Content:
+    """The errors of condensed logs that a question came with. A long answer hides those above it, and may be wrong."""
+    from localrun.chat.long_text.condensed import error_kinds
+
+    lines = []
+    for part in question:
+        if isinstance(part, FilePart) and (kinds := error_kinds(part.text)):
+            more = [f"… and {len(kinds) - _MOST_KINDS:,} more kinds"] if len(kinds) > _MOST_KINDS else []
+            lines += [f"Counted in {part.name}, not by the model:", *kinds[:_MOST_KINDS], *more]
+    return Content.styled("\n".join(clean(line, keep_newlines=False) for line in lines), "$foreground-muted")
 
 
 def note_of(message: "Message", why_again: str, rates: Rates | None) -> Content:
