@@ -31,10 +31,10 @@ DISK_COLUMNS = (
 CATALOGUE_COLUMNS = (
     Column("MODEL"),
     Column("PARAMS", 7, right=True),
-    Column("LICENCE", 12, from_width=72),
+    Column("LICENCE", 11, from_width=72),
     Column("HERE", 9),
     Column("BEST AS", 8, from_width=64),
-    Column("SPEED", 10, right=True),
+    Column("SPEED", 11, right=True),
 )
 HUB_COLUMNS = (
     Column("REPOSITORY"),

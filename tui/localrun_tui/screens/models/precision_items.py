@@ -13,11 +13,11 @@ from localrun_tui.widgets.model_list import Item
 COLUMNS = (
     Column("", 1),
     Column("PRECISION", 10),
-    Column("SIZE", 10, right=True),
+    Column("SIZE", 9, right=True),
     Column("BITS", 4, right=True, from_width=72),
     Column("HERE", 7),
     Column("LONGEST", 7, right=True, from_width=64),
-    Column("SPEED", 10, right=True),
+    Column("SPEED", 11, right=True),
     Column("KV", 4, from_width=72),
     Column(""),
 )
