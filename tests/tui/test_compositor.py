@@ -27,6 +27,11 @@ CROPS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def painted_by_textual() -> None:
+    """Nothing here: what is ours is under test, whatever LOCALRUN_FULL_REDRAW says."""
+
+
 class Paper:
     """The cells of a terminal, as the updates of the app leave them."""
 

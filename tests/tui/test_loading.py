@@ -17,12 +17,13 @@ from localrun.base.request import ProgressCallback
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
+from localrun.hub.disk.stored import StoredModel
 from localrun.hub.precision_offer import Subject
 from localrun_tui.screens.models import load_again
 from localrun_tui.state import session
 from localrun_tui.state.messages import LoadBegan
 
-TOO_LARGE = replace(CHOICE, stored=replace(CHOICE.stored, name="too-large", path=Path("/models/too-large.gguf")))
+TOO_LARGE = ModelChoice(StoredModel("too-large", "F16", Path("/models/too-large.gguf"), 1, "gguf", "models"), "F16")
 
 
 def test_typing_while_the_model_loads_is_answered_afterwards(tmp_path: Path) -> None:
