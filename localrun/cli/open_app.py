@@ -47,13 +47,14 @@ def open_app(
     attach: bool = True,
     held: Mapping[str, Any] | None = None,
     choice: "ModelChoice | None" = None,
+    go_on: bool = False,
 ) -> int:
     """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun.
     `held`: context, codec, window and adapters of the first model, None where they are not named. `choice`: the first
-    model, if it is on a server."""
+    model, if it is on a server. `go_on`: with the last chat."""
     try:
         from localrun_tui.start import run
 
-        return run(model, precision, attach, held, choice)
+        return run(model, precision, attach, held, choice, go_on)
     except KeyboardInterrupt:
         return 130

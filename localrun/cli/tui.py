@@ -6,6 +6,7 @@ from typing import Annotated
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import set_for_this_run
+from localrun.cli.chats import ContinueSwitch
 from localrun.cli.console import ONE_OR_MANY, at_terminal
 from localrun.cli.groups import (
     NO_ATTACH,
@@ -34,6 +35,7 @@ def tui(
     lora: LoraOption = None,
     offline: OfflineSwitch = False,
     server: ServerOption = None,
+    go_on: ContinueSwitch = False,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
     """Open the app: pick a model, chat, see what happens. `localrun` alone does the same.
@@ -54,5 +56,5 @@ def tui(
     name, held = named or model.model, {**typed, "adapters": adapters_named(lora)}
     if server is not None:
         here = {"precision": model.precision, **asdict(machine), "lora": lora}
-        return open_app(choice=on_server(server, name, here))
-    return open_app(name, model.precision, attach=not no_attach, held=held)
+        return open_app(choice=on_server(server, name, here), go_on=go_on)
+    return open_app(name, model.precision, attach=not no_attach, held=held, go_on=go_on)

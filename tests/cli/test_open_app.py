@@ -93,7 +93,11 @@ def test_the_app_takes_context_codec_window_and_adapters(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("localrun_tui.start.run", run)
     assert run_command_line(["tui", "builtin", "--ctx", "1024", "--kv", "q8"]) == 0
-    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None, "adapters": None}, None)]
+    held = {"ctx": 1024, "kv": "q8", "window": None, "adapters": None}
+    assert opened == [("builtin", "auto", True, held, None, False)]
+    opened.clear()
+    assert run_command_line(["tui", "-c"]) == 0
+    assert opened[0][-1] is True
     opened.clear()
     monkeypatch.delenv("HF_HUB_OFFLINE")
     here = Path.cwd()
@@ -102,7 +106,7 @@ def test_the_app_takes_context_codec_window_and_adapters(monkeypatch: pytest.Mon
     assert opened[0][3]["adapters"] == (AdapterChoice(here / "tone.gguf", 0.5), AdapterChoice(here / "law"))
     opened.clear()
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "-m", "big"]) == 0
-    choice = opened[0][-1]
+    choice = opened[0][4]
     assert (choice.stored.url, choice.stored.model) == ("http://127.0.0.1:9/v1", "big")
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--ctx", "0"]) == 2
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--lora", "law"]) == 2

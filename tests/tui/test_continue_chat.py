@@ -1,5 +1,6 @@
 """A chat goes on with the model that it was held with."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,50 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
     return []
 
 
-def app_with(loads: list[ModelChoice], folder: Path) -> LocalrunApp:
+def app_with(
+    loads: list[ModelChoice], folder: Path, flags: Mapping[str, Any] | None = None, go_on: bool = False
+) -> LocalrunApp:
     def open_client(choice: ModelChoice, progress: ProgressCallback) -> ScriptedClient:
         loads.append(choice)
         return ScriptedClient(info=replace(INFO, name=choice.stored.name, precision=choice.precision))
 
-    return LocalrunApp(open_client, lambda: ChatStore(folder), lambda: CHOICE)
+    return LocalrunApp(open_client, lambda: ChatStore(folder), lambda: CHOICE, None, flags, go_on)
+
+
+@pytest.mark.parametrize(
+    ("flags", "first"),
+    [({}, OTHER), ({"ctx": 512}, replace(OTHER, ctx=512)), ({"model": "qwen3-4b", "ctx": 512}, CHOICE)],
+)
+def test_the_app_goes_on_with_the_last_chat_by_its_model_unless_another_is_named(
+    flags: dict[str, Any], first: ModelChoice, loads: list[ModelChoice], tmp_path: Path
+) -> None:
+    store = ChatStore(tmp_path)
+    store.create(model="qwen3-4b").add_user("an older one")
+    chat = store.create(model="gemma", precision="Q8_0")
+    chat.add_answer(chat.add_user("why is the sky blue?").id, "It scatters.")
+    store.close()
+    app = app_with(loads, tmp_path, flags, go_on=True)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: chat_screen(pilot).session.info)
+        await until_text(pilot, "It scatters.")
+        await ask(pilot, "and at night?")
+        assert chat_screen(pilot).session.chat is not None
+
+    drive(app, steps)
+    assert loads == [replace(first, chat_id=chat.id)]
+    assert len(ChatStore(tmp_path).open(chat.id).tree) == 4
+
+
+def test_without_a_chat_to_go_on_with_there_is_a_new_one(loads: list[ModelChoice], tmp_path: Path) -> None:
+    app = app_with(loads, tmp_path, go_on=True)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: chat_screen(pilot).session.info)
+        await until_text(pilot, "Ask anything.")
+
+    drive(app, steps)
+    assert loads == [CHOICE]
 
 
 def test_a_chat_brings_its_model_along_and_another_takes_it_back(loads: list[ModelChoice], tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 class LocalrunApp(PlainEnd):
     """`choose` finds the model to begin with, on a thread; None lets the user choose one.
 
-    `flags` are settings that came with the command line.
+    `flags` are settings that came with the command line. `go_on`: with the chat that was used last.
     """
 
     TITLE = "localrun"
@@ -55,12 +55,14 @@ class LocalrunApp(PlainEnd):
         choose: "Callable[[], ModelChoice | None]" = lambda: None,
         theme: str | None = None,
         flags: Mapping[str, Any] | None = None,
+        go_on: bool = False,
     ) -> None:
         super().__init__()
         put_theme_on(self, theme)
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._flags = flags or {}
+        self._goes_on = go_on
         self.desktop = Desktop(self._write)
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
@@ -163,6 +165,10 @@ class LocalrunApp(PlainEnd):
 
     async def _choose_first(self) -> None:
         choice = await self.session.disk.run(self._choose)
+        if self._goes_on:
+            from localrun_tui.state.continue_chat import open_last
+
+            choice = await open_last(self.session, choice, self._flags)
         if choice is not None:
             await self.session.load(choice)
             return

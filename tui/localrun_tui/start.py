@@ -24,9 +24,10 @@ def run(
     attach: bool = True,
     held: "Mapping[str, Any] | None" = None,
     choice: "ModelChoice | None" = None,
+    go_on: bool = False,
 ) -> int:
     """Run the app until the user leaves; gives the exit code. `held`: context, codec, window and adapters of the first
-    model, which `choice` is where it is on a server."""
+    model, which `choice` is where it is on a server. `go_on`: with the chat that was used last."""
     named = {name: value for name, value in (held or {}).items() if value is not None}
     flags = {**({"model": model} if model else {}), **named}
     flags.pop("adapters", None)  # a chat has them, no setting
@@ -37,9 +38,10 @@ def run(
     def open_model(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
         return open_client(choice, progress, PROGRAM if attach else "", tell)
 
-    app = LocalrunApp(
-        open_model, open_store, lambda: choice or _first_choice(model, precision, named), kept_theme(), flags
-    )
+    def choose() -> "ModelChoice | None":
+        return choice or _first_choice(model, precision, named)
+
+    app = LocalrunApp(open_model, open_store, choose, kept_theme(), flags, go_on)
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     return app.run_on_terminal()
 

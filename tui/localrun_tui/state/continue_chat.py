@@ -1,11 +1,14 @@
 """Continue a chat with its own model."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.chat_settings import held_with
 from localrun.client.choice import choice_of, is_held_by
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.state.messages import ModelGone
 
 if TYPE_CHECKING:
@@ -39,6 +42,25 @@ async def continue_chat(session: "Session") -> None:
         session.post(ModelGone(held.model, present.stored.name))
         return
     await load_instead(session, choice, for_chat=True)
+
+
+async def open_last(session: "Session", first: "ModelChoice | None", flags: Mapping[str, Any]) -> "ModelChoice | None":
+    """Open the chat that was used last. Gives its model, with the context and cache of `flags`; `first` where that one
+    was named, or the chat's is not known or gone."""
+    last = await session.disk.run(lambda: session.disk.store().summaries()[:1])
+    if not last:
+        return first
+    await session.open_chat(last[0].id)
+    if session.chat is None or first is None or "model" in flags or not isinstance(first.stored, StoredModel):
+        return first
+    held = held_with(session.chat)
+    if not held.model:
+        return first
+    own = await session.disk.run(choice_of, held, first)
+    if own is None:
+        session.post(ModelGone(held.model, first.stored.name))
+        return first
+    return replace(own, **flags)
 
 
 async def load_instead(session: "Session", choice: "ModelChoice", for_chat: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""What another localrun writes in the open chat meanwhile."""
+"""Messages that another localrun writes into the open chat meanwhile."""
 
 from typing import TYPE_CHECKING
 
