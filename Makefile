@@ -50,6 +50,7 @@ tests: $(VENV)/dev
 test-slow: $(VENV)/dev $(PEERS)/built $(CLIENTS)/built $(LIBRARIES)/built
 	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" LOCALRUN_CLIENTS="$(CURDIR)/$(CLIENTS)" LOCALRUN_LIBRARIES="$(CURDIR)/$(LIBRARIES)" \
 		$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	LOCALRUN_FULL_REDRAW=1 $(PYTEST) tests/tui
 
 lint: $(VENV)/quick
 	$(BIN)/ruff check .
