@@ -37,6 +37,7 @@ class ModelSlot:
         self._load: _Load | None = None
         self.client: EngineClient | None = None
         self.choice: ModelChoice | None = None
+        self.refused: ModelChoice | None = None  # that could not be loaded, where the one before was loaded again
         self._info: ModelInfo | None = None
         self.on_freed: Callable[[str], None] = lambda what: None  # called with the reason before the model is freed
 
@@ -56,6 +57,7 @@ class ModelSlot:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
         before, self.client, self._info, self.choice = self.client, None, None, choice
+        self.refused = None
         if before is not None:
             self.on_freed("has loaded another model")
         load = self._load = _Load(self._open_client, choice, before, progress)

@@ -6,7 +6,6 @@ the cache once per token, a prefill multiplies every active weight once per toke
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Literal
 
 from localrun.base.dataclass import dataclass
@@ -14,7 +13,7 @@ from localrun.base.units import gib
 from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.decode_time import torch_seconds
-from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
+from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes, within
 from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, most_sequences, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import Roofline, roofline
@@ -174,10 +173,9 @@ def _rows(
 ) -> list[FitRow]:
     """Rows of one precision and codec, one per context."""
     budget, parallel = question.budget, question.parallel
-    parts = candidate.mappable if question.disk else ()
+    parts = within(candidate.mappable, candidate.disk_room) if question.disk else ()
     room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
-    moved = [0, *accumulate(part.nbytes for part in parts)]  # bytes on disk with no part there, one, two …
-    movable = max(nbytes for nbytes in moved if _has_room(candidate, nbytes))
+    movable = total_bytes(parts)
     longest, seeing = 0, room
     for more in dict.fromkeys((-question.sight_bytes, 0, movable)):  # with room for images, without, and from disk
         if not longest:
@@ -188,7 +186,7 @@ def _rows(
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
-        verdict, mapped = _placed(candidate, parts, total, budget)
+        verdict, mapped = _placed(parts, total, budget)
         sees = verdict == "fits" and total + question.sight_bytes <= budget - margin_of(budget)
         left = (seeing if sees else room) - scratch
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
@@ -227,13 +225,11 @@ def _rows(
     return rows
 
 
-def _placed(
-    candidate: Candidate, parts: tuple[Mappable, ...], total: int, budget: int
-) -> tuple[Verdict, tuple[Mappable, ...]]:
+def _placed(parts: tuple[Mappable, ...], total: int, budget: int) -> tuple[Verdict, tuple[Mappable, ...]]:
     """Whether `total` bytes fit, and the weights of `parts` that a load leaves on disk."""
     usable = budget - margin_of(budget)
     mapped = first_of(parts, total - usable)
-    if total - total_bytes(mapped) > usable or not _has_room(candidate, total_bytes(mapped)):
+    if total - total_bytes(mapped) > usable:
         mapped = ()
     if total <= budget:
         return "fits" if total <= usable else "tight", mapped
@@ -255,10 +251,6 @@ def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question:
         return ""
     there = gib(max(0, *rooms))
     return f"{gib(least.mapped_bytes)} of its weights would have to stay on disk, where there is room for {there}"
-
-
-def _has_room(candidate: Candidate, mapped_bytes: int) -> bool:
-    return candidate.disk_room is None or mapped_bytes <= max(candidate.disk_room, 0)
 
 
 def _recommend(

@@ -6,6 +6,7 @@ of each the last layers first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import prod
 
 from localrun.base.dataclass import dataclass
@@ -65,6 +66,12 @@ def first_of(parts: Sequence[Mappable], nbytes: int) -> tuple[Mappable, ...]:
         total += parts[n].nbytes
         n += 1
     return tuple(parts[:n])
+
+
+def within(parts: Sequence[Mappable], nbytes: int | None) -> tuple[Mappable, ...]:
+    """The longest prefix of `parts` with at most `nbytes` in total; None: all parts."""
+    totals = accumulate(part.nbytes for part in parts)
+    return tuple(part for part, total in zip(parts, totals, strict=True) if nbytes is None or total <= nbytes)
 
 
 def total_bytes(parts: Iterable[Mappable]) -> int:

@@ -71,7 +71,6 @@ class Session:
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
         self.present: ModelChoice | None = None  # the last one that was loaded
-        self.refused: ModelChoice | None = None  # that could not be loaded, so that the present one came back
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
         self.wants_odds = False  # of the tokens of a server's answers, which tells them with an answer only
@@ -91,7 +90,6 @@ class Session:
         """Load `choice`; a message sent meanwhile is answered afterwards. Gives whether it is there now: it is not
         when it was given up. `instead_of` comes back in its place then. `for_chat`: the chat was held with it."""
         await self.stop()
-        self.refused = None
         if self.chat is not None and self.chat.kept:
             choice = replace(choice, chat_id=self.chat.id)
         self.post(LoadBegan(choice, instead_of, for_chat))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def choose_form(app: App[Any], session: "Session") -> None:
     """Let the user choose another precision, context or codec of the loaded model, or of one that was just refused, and
     load it; where there is none, let them choose a model."""
-    present, session.refused = session.refused or session.present, None
+    present, session.model.refused = session.model.refused or session.present, None
     if present is None or not isinstance(present.stored, StoredModel):
         await app.run_action("models")
         return
