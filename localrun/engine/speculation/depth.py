@@ -17,6 +17,7 @@ MOST_DEPTH = 15
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
 RISK = 1.5  # times their time, that rows of lookups count until drafts have gained: of prose few are to be rejected
+OWN_RISK = 4.0  # likewise of lookups that found their tokens in the answer itself, as those of prose mostly do
 SAFE = 6.0  # steps that drafts may lose, from which on rows count as what they take
 SHARE = 0.003  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
@@ -61,10 +62,15 @@ class Depths:
         plain = self.cost.of(n_plain) if ranked else 0.0
         if not plain:
             return depths
-        looked_up = [index for index, draft in enumerate(drafts) if draft.tokens and not draft.of_model]
-        purse = min([self.records[decoding[index].sequence.number].purse for index in looked_up], default=math.inf)
+        looked_up = [
+            (self.records[work.sequence.number].purse, 0 < draft.distance <= work.sequence.n_generated)
+            for work, draft in zip(decoding, drafts, strict=True)
+            if draft.tokens and not draft.of_model
+        ]
+        purse = min([one for one, _ in looked_up], default=math.inf)
+        risk = 1.0 if purse >= SAFE * plain else OWN_RISK if True in [is_own for _, is_own in looked_up] else RISK
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
-        most, rows_again, risk = tokens + sum([one for one, _, _ in ranked]), 0.0, RISK if purse < SAFE * plain else 1.0
+        most, rows_again = tokens + sum([one for one, _, _ in ranked]), 0.0
         for n, (likelihood, again, _) in enumerate(ranked, 1):
             tokens, rows_again = tokens + likelihood, rows_again + again
             further = self.cost.of(n_plain + n) - plain + self._again(len(decoding), rows_again)

@@ -24,6 +24,7 @@ class DraftedTokens(NamedTuple):
     resumed: bool = False  # likewise, but the newest one is that of the text which is quoted
     agreed: int = 0  # first tokens that all other places it found go on with, too
     is_fork: bool = False  # there are such places
+    distance: int = 0  # of a lookup: tokens from its place to the end of the text
 
     @classmethod
     def likely(cls, tokens: Sequence[int], chance: float) -> "DraftedTokens":

@@ -110,6 +110,7 @@ class Lookup:
             resumed=is_edit and self._ids[place - 1] == self._ids[-1],
             agreed=agreed,
             is_fork=bool(others),
+            distance=period,
         )
         return draft.until(BREAK) if BREAK in draft.tokens else draft
 

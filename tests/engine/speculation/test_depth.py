@@ -74,6 +74,23 @@ def test_drafts_that_are_right_make_it_as_fast_as_the_best_depth() -> None:
     assert found.time < 1.15 * best * 2000
 
 
+def test_what_stood_in_the_answer_itself_has_to_be_likelier_until_drafts_have_gained() -> None:
+    """Prose repeats itself by a few words; what quotes has its text before the answer."""
+    depths, sequence = Depths(), begun()
+    depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)
+    for rows in range(1, 17):
+        depths.cost.observe(rows, 1 + 0.1 * (rows - 1))
+    record = depths.records[sequence.number]
+
+    def depth(distance: int, purse: float) -> int:
+        record.purse = purse
+        return depths.choose([StepWork(sequence, 1)], [DraftedTokens((5,), 3, distance=distance)], 63)[0]
+
+    assert sequence.n_generated == 1
+    assert [depth(distance, SAFE - 1) for distance in (1, 2)] == [0, 1]
+    assert [depth(distance, SAFE) for distance in (1, 2)] == [1, 1]
+
+
 @given(st.floats(0.01, 1.0), st.integers(1, 200), st.integers(1, 7), st.booleans())
 def test_as_many_tokens_are_verified_as_give_the_most_a_second(
     row: float, evidence: int, computed: int, takes_back: bool

@@ -53,13 +53,14 @@ def test_large_ids_are_found_one_by_one_as_at_once(ids: list[int]) -> None:
     text, single = ids + ids[:20], Lookup()
     for n in range(1, len(text)):
         single.draft(text[:n], 1)
-    assert single.draft(text, 8) == Lookup().draft(text, 8) == DraftedTokens(tuple(text[20:28]), 20)
+    found = DraftedTokens(tuple(text[20:28]), 20, distance=len(ids))
+    assert single.draft(text, 8) == Lookup().draft(text, 8) == found
 
 
 def test_prompts_that_come_in_parts_are_looked_up_across_them() -> None:
     known, found = [*range(60)], Lookup()
     assert found.read(known, 60)
-    assert found.draft([*known, *known[:40]], 8) == DraftedTokens(tuple(known[40:48]), LONGEST)
+    assert found.draft([*known, *known[:40]], 8) == DraftedTokens(tuple(known[40:48]), LONGEST, distance=60)
 
 
 def test_what_repeats_goes_on_into_itself() -> None:
@@ -84,7 +85,9 @@ def quoting(*answer: int, source: Sequence[int] = SOURCE, most: int = 4) -> Draf
 )
 def test_a_quotation_goes_on_after_an_edit(changed: tuple[int, ...], goes_on: int, resumed: bool) -> None:
     draft = quoting(*SOURCE[:10], *changed)
-    assert draft == DraftedTokens(tuple(range(goes_on, goes_on + 4)), 10, after_edit=True, resumed=resumed)
+    distance = len(SOURCE) + 10 + len(changed) - SOURCE.index(goes_on)
+    goes_on_with = tuple(range(goes_on, goes_on + 4))
+    assert draft == DraftedTokens(goes_on_with, 10, after_edit=True, resumed=resumed, distance=distance)
 
 
 def test_after_more_than_one_token_that_differs_a_quotation_goes_on_with_one_of_its_own() -> None:
@@ -120,7 +123,7 @@ def test_tokens_that_all_places_go_on_with_are_told(third: int, agreed: int) -> 
     assert draft.tokens == (4, 5, third, 70 + third)
     assert draft.agreed == agreed
     assert draft.is_fork
-    assert Lookup().draft([*lines[0], 1, 2, 3], 4) == DraftedTokens((4, 5, 6, 76), 3)
+    assert Lookup().draft([*lines[0], 1, 2, 3], 4) == DraftedTokens((4, 5, 6, 76), 3, distance=7)
 
 
 def test_a_quotation_is_of_one_text() -> None:
