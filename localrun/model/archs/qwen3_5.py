@@ -1,4 +1,4 @@
-"""Qwen3.5 and 3.6: three layers with Gated DeltaNet to each one with gated attention."""
+"""Qwen3.5, 3.6 and 3.8: three layers with Gated DeltaNet to each one with gated attention."""
 
 from dataclasses import replace
 from typing import ClassVar
