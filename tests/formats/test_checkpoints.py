@@ -114,6 +114,11 @@ OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample
         {"quant_method": "modelopt", "quant_algo": "MXFP4"},
         {"weight_packed": "weight"},
     ),
+    "modelopt W4A8_MXFP4_FP8": (
+        "compressed-mxfp4",
+        {"quant_method": "modelopt", "quant_algo": "W4A8_MXFP4_FP8"},
+        {"weight_packed": "weight"},
+    ),
     "modelopt MXFP8": ("compressed-mxfp8", {"quant_method": "modelopt", "quant_algo": "MXFP8"}, {}),
     "autoround fp8": (
         "fp8-0-blocks",
@@ -173,6 +178,7 @@ def test_weights_are_floats_where_modelopt_quantised_the_kv_cache_alone(part: st
     assert precision_label(config) == ("fp8" if part == "quant_algo" else "")
 
 
+MIXED = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
 ROTATION = {"type": "hadamard", "apply": [{"targets": ["re:.*o_proj$"], "location": "weight_input", "inverse": True}]}
 ONLINE: list[Any] = [
     {"config_groups": {"R2": ROTATION, "R4": {"apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}}},
@@ -182,6 +188,11 @@ ONLINE: list[Any] = [
     {"config_groups": {"R1": {"apply": [{}]}}},
     ["R1"],
 ]
+
+
+def test_mixed_precision_is_read_where_each_layer_can_be() -> None:
+    layers = {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "NVFP4", "group_size": 16}}
+    assert not unread_method({"quantization_config": MIXED | {"quantized_layers": layers}})
 
 
 def test_weights_that_were_rotated_and_saved_are_weights() -> None:
@@ -200,6 +211,7 @@ def test_weights_that_were_rotated_and_saved_are_weights() -> None:
         (AUTO_ROUND | {"data_type": "mx_int", "packing_format": "auto_round"}, "auto-round mx_int"),
         (AUTO_ROUND | {"packing_format": "auto_round:llm_compressor", "rotation_config": {"block_size": 32}}, "rotat"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
+        (MIXED | {"quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_AWQ"}}}, "W4A16_AWQ"),
         (CT | {"format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
         (CT | {"format": "dense", "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
         *((CT | {"format": "pack-quantized", "transform_config": one}, "transform_config") for one in ONLINE),

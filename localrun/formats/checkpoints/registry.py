@@ -75,7 +75,7 @@ _ROWS = (
     Method(
         (
             "compressed-tensors nvfp4-pack-quantized",
-            *(f"modelopt {kind}" for kind in ("NVFP4", "W4A16_NVFP4", "MIXED_PRECISION")),
+            *(f"modelopt {kind}" for kind in ("NVFP4", "W4A16_NVFP4", "W4A8_NVFP4_FP8", "MIXED_PRECISION")),
         ),
         join_nvfp4,
         "nvfp4",
@@ -83,7 +83,7 @@ _ROWS = (
         "NVFP4",
     ),
     Method(
-        ("compressed-tensors mxfp4-pack-quantized", "modelopt MXFP4", "quark fp4"),
+        ("compressed-tensors mxfp4-pack-quantized", "modelopt MXFP4", "modelopt W4A8_MXFP4_FP8", "quark fp4"),
         join_nvfp4,
         "mxfp4",
         "MXFP4 beside matrices in FP8, NVFP4 or floats",

@@ -29,13 +29,22 @@ def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
     sparse = found.config.get("sparsity_config")
     if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
         return "its weights leave out their zeros (sparsity_config), which cannot be read"
-    if found.method in METHODS:
+    method = _of_a_layer(found.config) or found.method
+    if method in METHODS:
         return ""
-    if found.method:
-        named = clean(found.method[:60], keep_newlines=False)
+    if method:
+        named = clean(method[:60], keep_newlines=False)
         return f"its weights are quantised in a way that cannot be read ({named!r})"
     kind = next((kind for end, kind in _ENDINGS.items() if any(name.endswith(end) for name in tensors)), "")
     return kind and f"its weights are quantised ({kind}, by their names), and its config.json does not say how"
+
+
+def _of_a_layer(config: Config) -> str:
+    """The method of a layer of ModelOpt's MIXED_PRECISION that cannot be read; empty for none."""
+    layers = config.get("quantized_layers")
+    each = layers.values() if isinstance(layers, dict) else ()
+    methods = (f"modelopt {layer.get('quant_algo')}" for layer in each if isinstance(layer, dict))
+    return next((method for method in methods if method not in METHODS), "")
 
 
 def _rotation(config: Config) -> str:
