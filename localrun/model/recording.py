@@ -18,7 +18,7 @@ from localrun.ops.layouts import FILE, MAPPED, Packed, Vector
 from localrun.ops.recording import Forward, Recording, record_instructions
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Recording:
     """Record a step of the model, with its adapters, on shapes alone, for all questions before a load.
 
@@ -40,7 +40,7 @@ def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Reco
     return Recording(record_instructions(forward, len(given)), tuple(layers), given)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def record_context(config: ModelConfig) -> Recording:
     """Record a step that stores what a model gives to a drafter of blocks, on shapes alone."""
     forward = ContextProgram(config, ShapeWeights(config).weights(config)).forward

@@ -1,7 +1,8 @@
 """Recording of a decoder: the list of instructions that every step replays. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from localrun.base.dataclass import dataclass
@@ -67,10 +68,19 @@ def with_dead_slots(recorded: Sequence[Recorded]) -> tuple[Recorded, ...]:
     dead: dict[int, list[int]] = {}
     for slot, place in last_use.items():
         dead.setdefault(place, []).append(slot)
-    return tuple(replace(one, dead=tuple(dead.get(place, ()))) for place, one in enumerate(recorded))
+    return tuple(
+        Recorded(one.instruction, one.reads, one.results, tuple(dead.get(place, ())))
+        for place, one in enumerate(recorded)
+    )
 
 
 def slots_of(instruction: Instruction) -> dict[str, int]:
     """The operands of a recorded instruction that are results of others: slots by field."""
-    values = ((field.name, getattr(instruction, field.name)) for field in fields(instruction))
+    kind: Any = type(instruction)  # to mypy, a union of classes has no hash
+    values = ((name, getattr(instruction, name)) for name in _field_names(kind))
     return {name: value.index for name, value in values if isinstance(value, Slot)}
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

@@ -56,9 +56,13 @@ def most_alive(
     `kinds`: that of every slot which has a buffer. `within`: those that an instruction needs while it is computed.
     `given`: slots that the caller fills before the program begins.
     """
-    alive, most = Counter(kinds[slot] for slot in given), Counter[Kind]()
+    alive = Counter(kinds[slot] for slot in given)
+    most = Counter(alive)
     for each in recorded:
-        alive.update(kinds[slot] for slot in each.results if slot in kinds)
-        most |= alive + Counter(within(each.instruction))
+        more = [kinds[slot] for slot in each.results if slot in kinds]
+        alive.update(more)
+        inside = Counter(within(each.instruction))
+        for kind in (*more, *inside):  # of all others there were as many before
+            most[kind] = max(most[kind], alive[kind] + inside[kind])
         alive.subtract(kinds[slot] for slot in each.dead if slot in kinds)
     return most

@@ -47,7 +47,7 @@ class Arena:
         return MAX_ROWS * self.row_bytes + sequences * self.logits_bytes + threads * SCRATCH_BYTES
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def arena_of(model: Recording) -> Arena:
     """Buffers as `program.ProgramBuilder` reserves them, and what kernels keep for a row between their phases."""
     *body, last = model.instructions
