@@ -19,7 +19,8 @@ class NativeStep:
         self.token, self.position, self.row_sequence = ((ctypes.c_int32 * max_rows)() for _ in range(3))
         self.logits_row = (ctypes.c_int32 * max_rows)()
         self.sequences = (abi_step.SequenceC * max_rows)()
-        self.views = [SequenceView(place, n_groups) for place in self.sequences]
+        self.n_groups = n_groups
+        self.views: list[SequenceView] = []  # for as many sequences as a step has had
         self.rope_half: ctypes.Array[ctypes.c_int32] | None = None  # [rope kinds], the same in every step
         self.cos: Any  # [rope kinds] of pointers, as the three below
         self.sin: Any
@@ -41,6 +42,8 @@ class NativeStep:
         self.token[:n_rows], self.position[:n_rows] = list(step.token_ids), list(step.positions)
         self.row_sequence[:n_rows], self.logits_row[:n_logits] = list(step.row_sequence), list(step.logits_rows)
         c.n_rows, c.n_logits, c.n_sequences = n_rows, n_logits, len(step.sequences)
+        for place in self.sequences[len(self.views) : len(step.sequences)]:
+            self.views.append(SequenceView(place, self.n_groups))
         for view, sequence in zip(self.views, step.sequences, strict=False):
             view.fill(sequence, self.address)
         c.adjust = None
