@@ -88,10 +88,14 @@ class Renderer:
     def _shows(self, source: str, content: object) -> bool:
         """Whether a template puts the content of a message into the prompt."""
         context = {"messages": [{"role": "user", "content": content}], "add_generation_prompt": True, "tools": None}
-        try:
-            return _PROBE in self._render(source, True, context, 1 << 20)
-        except Exception:
-            return False
+        for lenient in (False, True):  # compiled only for templates that need it
+            try:
+                return _PROBE in self._render(source, lenient, context, 1 << 20)
+            except (MemoryError, OutputLimitError):
+                return False
+            except Exception:
+                continue
+        return False
 
     def _date(self) -> datetime:
         return datetime.fromisoformat(self._now) if self._now else datetime.now()
