@@ -48,11 +48,10 @@ class Speculation:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         rest = self.rest
-        rest.is_on = rest.goes_on(work)
-        if rest.is_on and rest.is_long():
+        if rest.is_long() and rest.goes_on(work):
             self._record(work, time.perf_counter(), first=0)
             self.ended = time.perf_counter()
-            rest.is_on = rest.goes_on(work)
+        rest.is_on = rest.goes_on(work)
         if rest.is_on and not rest.may_draft():
             return []
         if not rest.is_on and reads_prompt(work):
