@@ -41,8 +41,10 @@ def test_what_another_app_writes_below_is_shown_once_it_is_answered(tmp_path: Pa
         await until_text(pilot, "Another localrun asks in this chat")
         assert sources(pilot) == ["first?", "one"]
         draft = other.draft(question.id)
+        chat_screen(pilot).pane.notice.say("what stands there now")
         draft.write("tw")
         await all_is_read(pilot)
+        assert notice(pilot) == "what stands there now", "the same is said once"
         assert sources(pilot) == ["first?", "one"]
         other.add_answer(question.id, "two", draft=draft)
         await until_text(pilot, "you see it now")

@@ -92,10 +92,11 @@ class ChatChanged(Message):
 
 @dataclass
 class WrittenElsewhere(Message):
-    """Another program wrote in `chat`; `words` say so to the user."""
+    """Another program wrote in `chat`; `words` say so to the user. `on_branch`: not in what is shown."""
 
     chat: "Chat"
     words: str
+    on_branch: bool
 
 
 @dataclass

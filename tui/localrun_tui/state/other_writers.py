@@ -1,5 +1,6 @@
 """Messages that another localrun writes into the open chat meanwhile."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from localrun_tui.state.messages import WrittenElsewhere
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from localrun_tui.state.session import Session
 
 SECONDS = 2.0  # between two looks at the file of the open chat
+_ASKS = "Another localrun asks in this chat; question and answer are shown once it is there"
+_BRANCH = "Another localrun wrote in this chat, on another branch: Ctrl+↑ and ←→ go there"
 
 
 class OtherWriters:
@@ -16,15 +19,20 @@ class OtherWriters:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
+        self._told = ""
 
     def look(self) -> None:
         session = self._session
         if session.chat is not None and not session.answering and not session.asking:
-            session.disk.submit(self._read, session.chat)
+            with suppress(RuntimeError):  # the app has ended
+                session.disk.submit(self._read, session.chat)
 
     def _read(self, chat: "Chat") -> None:
-        if chat.has_grown and (words := read_others(chat)):
-            self._session.post(WrittenElsewhere(chat, words))
+        if not chat.has_grown or not (words := read_others(chat)):
+            return
+        if words != _ASKS or self._told != _ASKS:  # which is found again with every piece of the answer
+            self._session.post(WrittenElsewhere(chat, words, words == _BRANCH))
+        self._told = words
 
 
 def read_others(chat: "Chat") -> str:
@@ -44,10 +52,10 @@ def read_others(chat: "Chat") -> str:
     if not new:
         return ""
     if new[-1].unfinished or new[-1].role == "user":
-        return "Another localrun asks in this chat; question and answer are shown once it is there"
+        return _ASKS
     head = chat.tree.head
     end = chat.tree.leaf_below(head) if head is not None else head
     if not any(message.id == end for message in new):
-        return "Another localrun wrote in this chat, on another branch: Ctrl+↑ and ←→ go there"
+        return _BRANCH
     chat.tree.select(end)
     return "Another localrun wrote in this chat; you see it now"

@@ -136,7 +136,8 @@ class ChatScreen(Screen[None]):
     def on_written_elsewhere(self, event: messages.WrittenElsewhere) -> None:
         if event.chat is self.session.chat:
             self.pane.notice.say(event.words)
-            self.run_guarded(self.pane.show(rebuild=True))
+            rebuild = event.on_branch and self.transcript.is_at_end  # for its number; who reads further up stays there
+            self.run_guarded(self.pane.show(rebuild))
 
     def on_tool_asked(self, event: messages.ToolAsked) -> None:
         if event.pending.is_open:
