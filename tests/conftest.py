@@ -10,7 +10,7 @@ import sys
 import tempfile
 import uuid
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,11 +145,26 @@ def _probed(backend: "Backend") -> "Probed":
     return probe(backend)
 
 
+@functools.cache
+def _of_one_folder(probe: Callable[[Path], float]) -> Callable[[Path], float]:
+    """A probe that takes 64 MiB of the disk, for the first folder alone: the others are on the same disk."""
+    rates: list[float] = []
+
+    def rate(folder: Path) -> float:
+        if not rates:
+            rates.append(probe(folder))
+        return rates[0]
+
+    return rate
+
+
 @pytest.fixture(autouse=True)
 def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How fast this machine is, a process measures once: no home of a test knows it."""
+    """How fast this machine and its disk are, a process measures once: no home of a test knows it."""
     if (module := sys.modules.get("localrun.fit.machine_rates")) is not None:
         monkeypatch.setattr(module, "probe", _probed)
+    if (module := sys.modules.get("localrun.fit.disk_rate")) is not None:
+        monkeypatch.setattr(module, "probe", _of_one_folder(module.probe))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from localrun.fit import disk_rate as module
+from localrun.fit.disk_rate import probe
 from localrun.fit.mapped import Mappable, missed_bytes
 
 MIB = 1 << 20
@@ -72,4 +73,4 @@ def test_the_better_half_of_a_probe_counts(tmp_path: Path, monkeypatch: pytest.M
         pytest.skip("what was just written could only be read from memory")
     seconds = iter([4.0, 0.5])
     monkeypatch.setattr(module, "_seconds", lambda mapped, pieces: next(seconds) * len(pieces) / 4)
-    assert module.probe(tmp_path) == module.PROBE_BYTES
+    assert probe(tmp_path) == module.PROBE_BYTES
