@@ -75,7 +75,7 @@ live_at(Path(tempfile.gettempdir()) / f"localrun-tests-{uuid.uuid4().hex}")
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("localrun")
 
-pytest_plugins = ["localrun_testing.run_again"]
+pytest_plugins = ["localrun_testing.run_again", "localrun_testing.brief_reports"]
 _homes = itertools.count()
 
 
