@@ -2,7 +2,9 @@
 
 import functools
 import gc
+import io
 import itertools
+import logging
 import os
 import re
 import socket
@@ -177,6 +179,17 @@ def library() -> "Iterator[NativeLibrary]":
     before = library.isa
     yield library
     library.use_isa(before)
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """What reaches the root of all loggers, whose level is put back afterwards."""
+    text, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(text), root.level
+    root.addHandler(handler)
+    yield text
+    root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

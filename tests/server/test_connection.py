@@ -1,6 +1,7 @@
 """Clients that dawdle, and too many of them."""
 
 import contextlib
+import io
 import json
 import socket
 import threading
@@ -112,14 +113,14 @@ def stalled_stream(served: Served) -> Iterator[None]:
         yield
 
 
-def test_a_client_that_stops_reading_is_left(hasty: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_stops_reading_is_left(hasty: Served, logged: io.StringIO) -> None:
     ended: list[LiveRequest] = []
     hasty.service._log = ended.append
     with stalled_stream(hasty):
         until(lambda: ended)
         until(lambda: not connection.BoundedConnection.open_from)  # though it still holds its end
     assert ended[0].outcome == "left"
-    assert not caplog.records, "nothing has failed"
+    assert not logged.getvalue(), "nothing has failed"
 
 
 class BreaksOff(FakeClient):
@@ -132,7 +133,7 @@ class BreaksOff(FakeClient):
 
 
 def test_an_error_for_a_client_that_stops_reading_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, logged: io.StringIO
 ) -> None:
     monkeypatch.setattr(connection, "STALL_SECONDS", 0.2)
     fake = BreaksOff(LoadOptions(Path()), answer)
@@ -140,7 +141,7 @@ def test_an_error_for_a_client_that_stops_reading_is_no_failure(
         until(lambda: served.service.registry.requests)
         until(lambda: not connection.BoundedConnection.open_from)
         until(lambda: not served.service.registry.requests)
-    assert not caplog.records
+    assert not logged.getvalue()
 
 
 def test_a_client_that_waits_is_kept_awake(hasty: Served) -> None:
@@ -180,10 +181,10 @@ def _is_well(served: Served) -> bool:
     ],
 )
 def test_nothing_is_logged_of_calls_that_are_no_requests(
-    hasty: Served, caplog: pytest.LogCaptureFixture, call: bytes, status: bytes
+    hasty: Served, logged: io.StringIO, call: bytes, status: bytes
 ) -> None:
     """Nor is anybody told to install what localrun has no use for."""
     with connect(hasty) as caller:
         caller.sendall(call)
         assert caller.recv(4096).startswith(b"HTTP/1.1 " + status)
-    assert not caplog.records
+    assert not logged.getvalue()

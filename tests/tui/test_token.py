@@ -1,5 +1,6 @@
 """The token of Hugging Face: masked, kept by huggingface-hub, and nowhere else."""
 
+import io
 import logging
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,9 +28,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tokens
 
 
-def test_the_token_is_masked_and_goes_to_huggingface_hub_only(
-    kept: list[str], home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_token_is_masked_and_goes_to_huggingface_hub_only(kept: list[str], home: Path, logged: io.StringIO) -> None:
     app, _ = chat_app(folder=home / "chats")
 
     async def steps(pilot: Pilot[Any]) -> None:
@@ -44,10 +43,10 @@ def test_the_token_is_masked_and_goes_to_huggingface_hub_only(
         await until_text(pilot, "The token is kept")
         assert TOKEN not in screen_text(app)
 
-    with caplog.at_level(logging.DEBUG):
-        drive(app, steps)
+    logging.getLogger().setLevel(logging.DEBUG)
+    drive(app, steps)
     assert kept == [TOKEN]
-    assert TOKEN not in caplog.text
+    assert TOKEN not in logged.getvalue()
     assert not [path for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 
 
