@@ -1,5 +1,6 @@
 """Serve calls that arrive as frames, with an engine of this process or one that it uses."""
 
+import math
 import queue
 import threading
 import time
@@ -10,12 +11,13 @@ from functools import partial
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.events import Prefill
+from localrun.base.events import Event, Prefill
 from localrun.base.kept_threads import KeptThreads
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Cancellation, EngineClient
 from localrun.client.measure import Explainer
 from localrun.client.rpc.codec import WireError
+from localrun.client.rpc.gathering import Gathering
 from localrun.client.rpc.wire import (
     Alive,
     Attach,
@@ -56,6 +58,7 @@ class CallServer:
         self._client = client
         self._outbox: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
+        self._oldest = math.inf  # when the first of the words came that wait to be sent
         self._is_working = threading.Event()
         self._cannot_wait = threading.Event()  # there is more to send than further words, or a new call
         self._is_over = False
@@ -82,8 +85,7 @@ class CallServer:
             if (job := self._jobs.get(call.number)) is not None:
                 (job.cancel if isinstance(call.ask, Cancel) else job.raise_priority)()
             return
-        gather_ms = call.ask.request.gather_ms if isinstance(call.ask, Generate) else None
-        self._jobs[call.number] = job = _Job(gather_ms)
+        self._jobs[call.number] = job = _Job()
         self._is_working.set()
         self._cannot_wait.set()
         THREADS.run(partial(self._answer, call, job))
@@ -121,11 +123,17 @@ class CallServer:
 
     def _generate(self, number: int, request: Request, job: "_Job") -> None:
         client = self._loaded()
+        job.gathering = gathering = Gathering(request.gather_ms)
         self._say(number, Begun())
-        has_words = False
         for event in job.watch(client.generate(request)):
-            self._say(number, Events((event,)), can_wait=isinstance(event, Prefill) or (has_words and is_words(event)))
-            has_words = has_words or is_words(event)
+            self._say(number, Events((event,)), can_wait=self._can_wait(event, gathering))
+
+    def _can_wait(self, event: Event, gathering: Gathering) -> bool:
+        if is_words(event):
+            now = time.monotonic()
+            self._oldest = min(self._oldest, now)
+            return gathering.can_wait(now, self._oldest)
+        return isinstance(event, Prefill)
 
     def _explain(self, number: int, topic: str, job: "_Job") -> None:
         client = self._loaded()
@@ -165,6 +173,7 @@ class CallServer:
                 said = [self._outbox.get()]
                 while not self._outbox.empty():
                     said.append(self._outbox.get())
+                self._oldest = math.inf
                 is_last = None in said
                 waiting = [reply for reply in said[: said.index(None) if is_last else None] if reply is not None]
                 replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
@@ -180,18 +189,18 @@ class CallServer:
         """Hook for the end of the channel."""
 
     def _gather(self) -> None:
-        """Wait for more words: the least time that a call allows, or until something cannot wait."""
-        times = [job.gather_ms / 1000 for job in list(self._jobs.values()) if job.gather_ms is not None]
-        if self._cannot_wait.wait(min(times, default=0)):
+        """Wait until something cannot wait, for as long as every answer allows."""
+        limits = [job.gathering.limit for job in list(self._jobs.values()) if job.gathering is not None]
+        if self._cannot_wait.wait(min(limits, default=0)):
             self._cannot_wait.clear()
 
 
 class _Job(Cancellation):
-    """A call under way. `gather_ms`: how long its events may be held back."""
+    """A call under way, and how the words of its answer wait."""
 
-    def __init__(self, gather_ms: int | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.gather_ms = gather_ms
+        self.gathering: Gathering | None = None
 
 
 def start_thread(target: Callable[..., None], *arguments: object) -> None:
