@@ -43,6 +43,7 @@ RECIPES = {
     "gpt-oss": "gpt-oss",
     "nemotron_h": "nemotron-h-moe",
     "mixtral": "mixtral",
+    "granite": "granite",
 }
 CODECS = ("q8", "f16", "k8v4", "q4")
 WEIGHTS = (("Q8_0", 0), ("F32", 0), ("Q4_0", 0), ("Q8_0", 64), ("F16", 0))  # a type, and a span that is read in bulk
