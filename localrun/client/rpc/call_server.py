@@ -1,6 +1,5 @@
 """Serve calls that arrive as frames, with an engine of this process or one that it uses."""
 
-import math
 import queue
 import threading
 import time
@@ -11,7 +10,7 @@ from functools import partial
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.events import Event, Prefill
+from localrun.base.events import Prefill
 from localrun.base.kept_threads import KeptThreads
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Cancellation, EngineClient
@@ -58,7 +57,6 @@ class CallServer:
         self._client = client
         self._outbox: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
-        self._oldest = math.inf  # when the first of the words came that wait to be sent
         self._is_working = threading.Event()
         self._cannot_wait = threading.Event()  # there is more to send than further words, or a new call
         self._is_over = False
@@ -126,14 +124,8 @@ class CallServer:
         job.gathering = gathering = Gathering(request.gather_ms)
         self._say(number, Begun())
         for event in job.watch(client.generate(request)):
-            self._say(number, Events((event,)), can_wait=self._can_wait(event, gathering))
-
-    def _can_wait(self, event: Event, gathering: Gathering) -> bool:
-        if is_words(event):
-            now = time.monotonic()
-            self._oldest = min(self._oldest, now)
-            return gathering.can_wait(now, self._oldest)
-        return isinstance(event, Prefill)
+            can_wait = gathering.can_wait(time.monotonic()) if is_words(event) else isinstance(event, Prefill)
+            self._say(number, Events((event,)), can_wait)
 
     def _explain(self, number: int, topic: str, job: "_Job") -> None:
         client = self._loaded()
@@ -173,7 +165,6 @@ class CallServer:
                 said = [self._outbox.get()]
                 while not self._outbox.empty():
                     said.append(self._outbox.get())
-                self._oldest = math.inf
                 is_last = None in said
                 waiting = [reply for reply in said[: said.index(None) if is_last else None] if reply is not None]
                 replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
@@ -189,9 +180,10 @@ class CallServer:
         """Hook for the end of the channel."""
 
     def _gather(self) -> None:
-        """Wait until something cannot wait, for as long as every answer allows."""
-        limits = [job.gathering.limit for job in list(self._jobs.values()) if job.gathering is not None]
-        if self._cannot_wait.wait(min(limits, default=0)):
+        """Wait for as long as every answer allows, or until something cannot wait."""
+        now, answers = time.monotonic(), [job.gathering for job in list(self._jobs.values())]
+        left = [one.time_left(now) for one in answers if one is not None]
+        if self._cannot_wait.wait(min(left, default=0)):
             self._cannot_wait.clear()
 
 
