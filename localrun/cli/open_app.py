@@ -5,6 +5,7 @@ import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.environment import is_switched_on
 from localrun.cli.console import at_terminal, is_terminal
 from localrun.formats.gguf_names import is_gguf
 
@@ -38,7 +39,7 @@ def is_plain() -> bool:
     """
     lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
     draws = is_terminal(sys.stderr)  # where textual draws
-    return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
+    return lacks_term or not draws or is_switched_on("LOCALRUN_PLAIN")
 
 
 def open_app(

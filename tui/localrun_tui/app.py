@@ -1,6 +1,5 @@
 """The app: screens, themes, keys, and the session they share."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from localrun.base.content import Content
+from localrun.base.environment import is_switched_on
 from localrun_tui.crash import PlainEnd
 from localrun_tui.keys import EVERYWHERE, groups
 from localrun_tui.keys_in_order import KeysInOrder
@@ -67,7 +67,7 @@ class LocalrunApp(PlainEnd):
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = ShownRows()
-        self._draws_whole = os.environ.get("LOCALRUN_FULL_REDRAW", "") not in ("", "0")
+        self._draws_whole = is_switched_on("LOCALRUN_FULL_REDRAW")
         self.keys = KeysInOrder(self, super().on_event)
 
     def get_default_screen(self) -> Screen[Any]:

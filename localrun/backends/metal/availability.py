@@ -9,6 +9,7 @@ import sys
 from localrun.backends.gpu.emulation import why_not_emulated
 from localrun.backends.metal import system
 from localrun.backends.reference.backend import why_torch_cannot_use
+from localrun.base.environment import is_switched_on
 from localrun.base.macos import sysctl_number
 
 FAST_MATH = "PYTORCH_MPS_FAST_MATH"  # 1: torch lets the compiler reorder sums, and take it that nothing is NaN
@@ -36,7 +37,7 @@ def why_unavailable() -> str:
         return f"this is Python for {platform.machine()}: install one for Apple silicon (arm64)"
     if (found := system.macos()) and found[0] < OLDEST_MACOS:
         return f"macOS {'.'.join(map(str, found))} is older than {OLDEST_MACOS}, the first with Metal 3.1: update it"
-    if os.environ.get(FAST_MATH, "0") not in ("", "0"):
+    if is_switched_on(FAST_MATH):
         return f"{FAST_MATH} is set, by which kernels would compute other numbers: unset it"
     return why_torch_is_too_old()
 
