@@ -38,7 +38,7 @@ def _line(rows: list[FitRow]) -> tuple[str, ...]:
         "-" if nats is None else kld_text(nats),
         *map(_cell, rows),
         f"{first.max_ctx:,}" if first.max_ctx else "-",
-        speed_mark(first) + tps(first.est_decode_tps),
+        speed_mark(first) + tps(first.est_decode_tps) if any(row.verdict != "no" for row in rows) else "-",
     )
 
 

@@ -208,6 +208,15 @@ def test_fit_offline_and_of_what_is_on_disk(hub: FakeHub, run: Run) -> None:
     assert {(row["precision"], row["weights_bytes"]) for row in rows} == {("F32", 4 * N_PARAMS)}
 
 
+def test_what_fits_nowhere_has_no_speed(hub: FakeHub, run: Run) -> None:
+    def speeds(memory: str) -> set[str]:
+        _, out, _ = run("fit", "qwen3-8b", "--offline", "--memory", memory)
+        return {line.split("  ")[-1] for line in out.splitlines() if line.startswith(("Q4_K_M", "Q8_0"))}
+
+    assert speeds("1500MiB") == {"-"}
+    assert all(speed.endswith("tok/s") for speed in speeds("16GiB"))
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("64GiB", 64 << 30), ("64g", 64 << 30), ("1.5 TB", 3 << 39), ("1000", 1000), ("8MiB", 8 << 20)]
 )
