@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from localrun.backends.gpu.forms import Form, plain_bytes, slot_forms
 from localrun.backends.gpu.mixture_memory import mixture_bytes
-from localrun.backends.gpu.supports import has_kernels
+from localrun.backends.gpu.supports import has_kernels, ops_of_torch
 from localrun.backends.reference.scratch import step_bytes
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Embed, LogitsOf
@@ -38,16 +38,13 @@ def arena_bytes(
     head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
     logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 4 * (2 * MAX_CANDIDATES + 3))
     partial = max(partial_bytes(place, ctx) for place in {*model.layers})
-    ops = [each.instruction for each in model.instructions]
-    mixtures = mixture_bytes([op for op in ops if has_kernels(op, model.layers, backend)], max_rows(span))
-    torch = torch_bytes(model, ctx, codecs, backend)
-    return buffer_bytes(model, coded=coded, span=span) + logits + partial + mixtures + torch + WORKSPACE_BYTES
+    buffers = buffer_bytes(model, coded=coded, span=span) + largest_mixture(model, backend, max_rows(span))
+    return buffers + logits + partial + torch_bytes(model, ctx, codecs, backend) + WORKSPACE_BYTES
 
 
 def torch_bytes(model: Recording, ctx: int, codecs: tuple[KVCodec, ...], backend: str) -> int:
     """Bytes that torch takes for what has no kernels: those of a whole step, but for the rows of tables."""
-    ops = (each.instruction for each in model.instructions)
-    left = [op for op in ops if not has_kernels(op, model.layers, backend)]
+    left = ops_of_torch(model, backend)
     tables = [op.weight.n_cols for op in left if isinstance(op, Embed)]
     if len(tables) < len(left):
         return step_bytes(model, ctx, codecs)
@@ -60,6 +57,13 @@ def buffer_bytes(model: Recording, *, coded: bool, span: int = 0) -> int:
     forms = slot_forms(model.instructions, model.layers, lambda weight: coded, in_bulk=bool(span))
     buffers = most_alive(model.instructions, forms)
     return sum(n * form.nbytes(max_rows(span)) for form, n in buffers.items())
+
+
+@lru_cache(maxsize=8)
+def largest_mixture(model: Recording, backend: str, rows: int) -> int:
+    """Bytes for the mixtures of a model that kernels compute."""
+    ops = (each.instruction for each in model.instructions)
+    return mixture_bytes((op for op in ops if has_kernels(op, model.layers, backend)), rows)
 
 
 def partial_bytes(place: CacheLayer, ctx: int) -> int:

@@ -105,14 +105,20 @@ def place_of(op: Instruction, layers: Sequence[CacheLayer]) -> CacheLayer:
     return NOWHERE if (layer := getattr(op, "layer", None)) is None else layers[layer]
 
 
+@lru_cache(maxsize=32)  # a plan asks for every codec and many contexts
+def ops_of_torch(model: Recording, backend: str) -> tuple[Instruction, ...]:
+    """The instructions of a model that torch computes."""
+    ops = (each.instruction for each in model.instructions)
+    return tuple(op for op in ops if not has_kernels(op, model.layers, backend))
+
+
 @lru_cache(maxsize=32)
 def left_to_torch(model: Recording, backend: str) -> tuple[str, ...]:
     """The parts of a model that have no kernels yet, named for the user, in the order of the table."""
     parts = set[tuple[int, str]]()
-    for op in (each.instruction for each in model.instructions):
-        if not has_kernels(op, model.layers, backend):
-            part = SUPPORTS[type(op)].part.format(place_of(op, model.layers))
-            parts.add((list(SUPPORTS).index(type(op)), part))
+    for op in ops_of_torch(model, backend):
+        part = SUPPORTS[type(op)].part.format(place_of(op, model.layers))
+        parts.add((list(SUPPORTS).index(type(op)), part))
     return tuple(dict.fromkeys(part for _, part in sorted(parts)))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from localrun_testing.tiny_models import build, save
 
@@ -24,6 +23,8 @@ def packed(n: int, rows: int, columns: int, seed: int) -> dict[str, Tensor]:
 
 def decoded(parts: dict[str, Tensor]) -> Tensor:
     """f32 [n, columns, rows], as transformers decodes them."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors  # the models of transformers: seconds
+
     weights: Tensor = convert_moe_packed_tensors(parts["_blocks"], parts["_scales"], dtype=torch.float32)
     return weights
 
