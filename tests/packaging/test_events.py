@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from localrun_testing import REPOSITORY
+from localrun_testing.product import sources
 
-SOURCES = [path for room in ("localrun", "tui") for path in sorted((REPOSITORY / room).rglob("*.py"))]
+HOMES = ("localrun.base.events", "localrun.base.tool_events")  # of the types of events
 
 
 def takers(tree: ast.Module) -> Iterator[ast.FunctionDef]:
@@ -13,7 +13,7 @@ def takers(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     imported = {
         name.asname or name.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in ("localrun.base.events", "localrun.base.tool_events")
+        if isinstance(node, ast.ImportFrom) and node.module in HOMES
         for name in node.names
         if name.name in ("Event", "TurnEvent")
     }
@@ -32,8 +32,8 @@ def is_exhaustive(function: ast.FunctionDef) -> bool:
 
 
 def test_every_match_on_events_is_exhaustive() -> None:
-    found = [
-        (path.name, function) for path in SOURCES for function in takers(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    texts = ((path.name, path.read_text("utf-8")) for _, path in sources())
+    naming = ((name, text) for name, text in texts if any(home in text for home in HOMES))
+    found = [(name, function) for name, text in naming for function in takers(ast.parse(text))]
     assert {name for name, _ in found} >= {"turn.py", "output.py"}, "the search finds nothing any more"
     assert not [f"{name}: {function.name}" for name, function in found if not is_exhaustive(function)]

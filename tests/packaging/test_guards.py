@@ -35,7 +35,7 @@ def outcome(tmp_path: Path, source: str, ci: str) -> dict[str, int]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-q", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": path},
+        env={**os.environ, "CI": ci, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # less to import
         capture_output=True,
         text=True,
     )

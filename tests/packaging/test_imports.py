@@ -1,16 +1,16 @@
 """The house: imports point down its list only, and nearly all of it imports where torch is not."""
 
-import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
+from itertools import starmap
 from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
+from localrun_testing.product import Module, module_of, modules, sources
 
 # From the top down; two rooms on one level do not import each other.
 LEVELS = (
@@ -75,47 +75,20 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
 )
 
 
-def sources() -> Iterator[tuple[str, Path]]:
-    for root, package in ((REPOSITORY, "localrun"), (REPOSITORY / "tui", "localrun_tui")):
-        for path in sorted((root / package).rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
-            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
-
-
 def room_of(module: str) -> str | None:
     """The innermost room a module stands in; None for the package root and for what is not ours."""
     rooms = [room for room in LEVEL_OF if module == room or module.startswith(room + ".")]
     return max(rooms, key=len, default=None)
 
 
-def imports_of(module: str, path: Path) -> tuple[tuple[str, int], ...]:
-    """Every module that `path` imports, inside functions too, with its line."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return imports_in(path.read_text("utf-8"), package)
-
-
-@cache  # two tests go through all of the product
-def imports_in(source: str, package: str) -> tuple[tuple[str, int], ...]:
-    found = []
-    parents = package.split(".") if package else []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = parents[: len(parents) - node.level + 1] if node.level else []
-            target = ".".join([*base, *([node.module] if node.module else [])])
-            found += [(f"{target}.{alias.name}", node.lineno) for alias in node.names]
-    return tuple(found)
-
-
 def is_within(house: str, room: str | None) -> bool:
     return room is not None and (room == house or room.startswith(house + "."))
 
 
-def offences(module: str, path: Path) -> list[str]:
-    room = room_of(module)
+def offences(of: Module) -> list[str]:
+    module, path, room = of.name, of.path, room_of(of.name)
     found = []
-    for target, line in imports_of(module, path):
+    for target, line in of.imports:
         other = room_of(target)
         if other is None or other == room:
             continue
@@ -130,17 +103,18 @@ def offences(module: str, path: Path) -> list[str]:
 
 
 def test_imports_point_down_the_house() -> None:
-    assert not [offence for module, path in sources() for offence in offences(module, path)]
+    assert not [offence for module in modules() for offence in offences(module)]
 
 
-def circle(modules: dict[str, Path]) -> list[str]:
+def circle(among: Iterable[Module]) -> list[str]:
     """Modules each of which imports the next, and the last the first; inside functions and for types too."""
-    graph = TopologicalSorter[str]()
-    for module, path in modules.items():
-        for target, _ in imports_of(module, path):
-            found = next((name for name in (target, target.rpartition(".")[0]) if name in modules), None)
-            if found is not None and found != module:
-                graph.add(module, found)
+    graph, among = TopologicalSorter[str](), list(among)
+    names = {module.name for module in among}
+    for module in among:
+        for target, _ in module.imports:
+            found = next((name for name in (target, target.rpartition(".")[0]) if name in names), None)
+            if found is not None and found != module.name:
+                graph.add(module.name, found)
     try:
         graph.prepare()
     except CycleError as error:
@@ -150,7 +124,7 @@ def circle(modules: dict[str, Path]) -> list[str]:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     packages = ("localrun", "localrun_tui")  # their roots hold versions, and names that are imported when asked for
-    assert circle({module: path for module, path in sources() if module not in packages}) == []
+    assert circle(module for module in modules() if module.name not in packages) == []
 
 
 def test_a_circle_is_seen(tmp_path: Path) -> None:
@@ -160,12 +134,12 @@ def test_a_circle_is_seen(tmp_path: Path) -> None:
         "r.c": "import r.a",
         "r.d": "import r.a",
     }
-    modules = {name: tmp_path / f"{name}.py" for name in texts}
+    files = {name: tmp_path / f"{name}.py" for name in texts}
     for name, text in texts.items():
-        modules[name].write_text(text)
-    assert set(circle(modules)) == {"r.a", "r.b", "r.c"}
-    modules["r.c"].write_text("")
-    assert circle(modules) == []
+        files[name].write_text(text)
+    assert set(circle(starmap(module_of, files.items()))) == {"r.a", "r.b", "r.c"}
+    files["r.c"].write_text("")
+    assert circle(starmap(module_of, files.items())) == []
 
 
 def test_every_module_stands_in_a_room() -> None:
@@ -193,7 +167,7 @@ def test_an_upward_import_is_seen(module: str, source: str, tmp_path: Path) -> N
     path.write_text(source)
     if module == "localrun.x":
         module = "localrun"
-    assert offences(module, path)
+    assert offences(module_of(module, path))
 
 
 def test_what_does_not_need_torch_imports_without() -> None:

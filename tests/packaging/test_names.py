@@ -1,59 +1,18 @@
 """Names and sizes: one type a name, so that a search ends at its first hit; files and functions that can be read."""
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache
-from typing import NamedTuple
+from pathlib import Path
 
-from localrun_testing import REPOSITORY
+from localrun_testing.product import Module, module_of, modules
 
 from localrun.backends.cpu.abi import AnyOp
 
-ROOMS = ("localrun", "tui")
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 60
 ABI = {f"localrun/backends/cpu/{name}.py" for name in ("abi", "abi_recurrent", "abi_step", "abi_values")}
 # Structures of the C ABI are called as what they are translated from, and are used as `abi.Name`.
 MIRRORED = {kind.__name__ for _, kind, *_ in AnyOp._fields_} | {"Candidates", "Instruction", "Value"}
-
-
-class Module(NamedTuple):
-    """Facts about a module: its public types, and its functions by place and name with their lines."""
-
-    path: str
-    types: list[str]
-    functions: dict[str, int]
-    n_lines: int
-
-
-def module_of(path: str, text: str) -> Module:
-    tree = ast.parse(text)
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    lengths = {f"{path}:{one.lineno} {one.name}": (one.end_lineno or 0) - one.lineno + 1 for one in functions}
-    return Module(path, public_types(tree), lengths, len(text.splitlines()))
-
-
-@cache  # for all tests below: the product is parsed once
-def modules() -> list[Module]:
-    paths = [path for room in ROOMS for path in sorted((REPOSITORY / room).rglob("*.py"))]
-    return [module_of(path.relative_to(REPOSITORY).as_posix(), path.read_text("utf-8")) for path in paths]
-
-
-def public_types(tree: ast.Module) -> list[str]:
-    """Classes and type aliases at the top of a module, without private ones and type variables."""
-    names = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id != target.id.upper() and target.id[0].isupper():
-            names += [] if is_type_variable(node) else [target.id]
-    return [name for name in names if not name.startswith("_")]
-
-
-def is_type_variable(node: ast.stmt) -> bool:
-    value = getattr(node, "value", None)
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
 
 
 def homonyms(found: Iterable[Module]) -> dict[str, list[str]]:
@@ -70,13 +29,15 @@ def test_every_public_type_has_a_name_of_its_own() -> None:
     assert homonyms(modules()) == {}, "say of what it is: DownloadProgress, not Progress"
 
 
-def test_homonyms_are_noticed() -> None:
+def test_homonyms_are_noticed(tmp_path: Path) -> None:
     sources = {
         "a.py": "class Box: ...\nclass Lid: ...\nT = TypeVar('T')",
         "b.py": "Box = int | str\nKey: TypeAlias = int\nT = TypeVar('T')",
         "c.py": "Key = str\nLID = 1\nclass _Lid: ...",
     }
-    found = (module_of(path, source) for path, source in sources.items())
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
+    found = [module_of(name, tmp_path / name) for name in sources]
     assert homonyms(found) == {"Box": ["a.py", "b.py"], "Key": ["b.py", "c.py"]}
 
 

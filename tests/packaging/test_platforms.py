@@ -3,19 +3,21 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 from localrun_testing import REPOSITORY
+from localrun_testing.product import sources
 
 # What Windows lacks, or macOS. `mypy --platform` (`make lint`) knows many more, and what they are called with.
 MODULES = frozenset(
     {"curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
 )
-LACKED = {"win32": sorted(MODULES), "darwin": ["posix"]}  # what others import there is imported before
+LACKED = {"darwin": ["posix"], "win32": sorted(MODULES)}  # what others import there is imported before
 WINDOWS_MODULES = frozenset({"msvcrt", "winreg", "_winapi"})
 LACKING = {
     "os": """fork forkpty getuid geteuid getgid getegid getgroups getpgid getpgrp getsid setsid setuid setgid killpg
@@ -33,17 +35,14 @@ LACKING = {
     "ctypes": "WinDLL windll oledll WinError get_last_error",
 }
 ATTRIBUTES = {module: frozenset(names.split()) for module, names in LACKING.items()}
+NAMED = re.compile(rf"\b({'|'.join(MODULES.union(WINDOWS_MODULES, *ATTRIBUTES.values()))})\b")
 QUESTIONS = ("sys.platform", "os.name", "hasattr(")  # asked above the line, in the same function
-
-
-def sources() -> list[Path]:
-    return [path for root in ("localrun", "tui") for path in sorted((REPOSITORY / root).rglob("*.py"))]
 
 
 def unguarded(text: str) -> list[tuple[int, str]]:
     """Lines that use what not every system has, and what: those that no question stands above."""
     found = []
-    for names, node, above in walk(ast.parse(text), ()):
+    for names, node, above in walk(ast.parse(text), ()) if NAMED.search(text) else ():
         if not any(is_guard(text, one, node) for one in above):
             found += [(node.lineno, name) for name in names]
     return found
@@ -91,7 +90,7 @@ def is_guard(text: str, one: ast.AST, node: ast.stmt | ast.expr) -> bool:
 
 
 def test_what_not_every_system_has_is_asked_for_first() -> None:
-    found = [(path, line, name) for path in sources() for line, name in unguarded(path.read_text("utf-8"))]
+    found = [(path, line, name) for _, path in sources() for line, name in unguarded(path.read_text("utf-8"))]
     assert [f"{path.relative_to(REPOSITORY)}:{line}: {name}" for path, line, name in found] == []
 
 
@@ -118,44 +117,54 @@ def test_unguarded_names_are_noticed(text: str, names: list[str]) -> None:
 
 
 PRETEND = """
-import importlib, sys, types
+import contextlib, importlib, io, json, sys, types
 
-system, lacked, names = {system!r}, {lacked!r}, {names!r}
+lacked, names = {lacked!r}, {names!r}
 for name in names:
     importlib.import_module(name)
-for loaded in [module for module in sys.modules if module.split(".")[0] in ("localrun", "localrun_tui")]:
-    del sys.modules[loaded]
-for name in lacked:
-    sys.modules[name] = None
-if system == "win32":
-    sys.modules["winreg"] = types.SimpleNamespace(OpenKey=lambda *_: open("no registry"), HKEY_LOCAL_MACHINE=0)
-sys.platform = system
-for name in names:
-    importlib.import_module(name)
+found = {{}}
+for system in lacked:
+    for loaded in [module for module in sys.modules if module.split(".")[0] in ("localrun", "localrun_tui")]:
+        del sys.modules[loaded]
+    sys.modules.update(dict.fromkeys(lacked[system]))
+    if system == "win32":
+        sys.modules["winreg"] = types.SimpleNamespace(OpenKey=lambda *_: open("no registry"), HKEY_LOCAL_MACHINE=0)
+    sys.platform, sys.argv[1:], code = system, ["doctor", "--json"], None
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        for name in names:
+            importlib.import_module(name)
+        try:
+            sys.modules["localrun.__main__"].main()
+        except SystemExit as end:
+            code = end.code
+    found[system] = code, err.getvalue(), out.getvalue()
+print(json.dumps(found))
 """
 
 
-def pretend(system: str, code: str) -> subprocess.CompletedProcess[str]:
-    """Code in a Python that says it is on another system: ours is imported there, without what that lacks."""
-    paths = [path.relative_to(REPOSITORY).with_suffix("") for path in sources()]
-    parts = [path.parts[1:] if path.parts[0] == "tui" else path.parts for path in paths]
-    names = [".".join(name[:-1] if name[-1] == "__init__" else name) for name in parts if name[-1] != "__main__"]
-    begin = PRETEND.format(system=system, lacked=LACKED[system], names=names)
-    return subprocess.run(
-        [sys.executable, "-c", begin + code],
+@cache  # what others import is imported once
+def pretended() -> dict[str, tuple[int, str, str]]:
+    """Exit code, errors and report of `doctor` in a Python that says it is on another system, for each: all of ours is
+    imported there, without what that lacks."""
+    names = [name for name, _ in sources()]
+    done = subprocess.run(
+        [sys.executable, "-c", PRETEND.format(lacked=LACKED, names=names)],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tui")},
     )
+    assert (done.returncode, done.stderr[-2000:]) == (0, "")
+    found: dict[str, tuple[int, str, str]] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.parametrize("system", LACKED)
 def test_all_modules_import_on_another_system_and_doctor_reports_it(system: str) -> None:
     """The native library of Linux has another name there, so that the reference computes."""
-    done = pretend(system, "sys.argv[1:] = ['doctor', '--json']\nfrom localrun.__main__ import main\nmain()")
-    assert (done.returncode, done.stderr[-2000:]) == (0, "")
-    found = json.loads(done.stdout)  # one line: no import has said anything
+    code, errors, report = pretended()[system]
+    assert (code, errors[-2000:]) == (0, "")
+    found = json.loads(report)  # one line: no import has said anything
     assert found["backends"]["reference"]["available"]
     reason = found["backends"]["cpu"]["reason"]
     assert "without the native library" in reason

@@ -1,6 +1,5 @@
 """The project's own files agree with each other: dependencies, pins, catalogue, generated pages, Makefile."""
 
-import ast
 import os
 import re
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from localrun_testing import REPOSITORY
+from localrun_testing.product import modules
 
 from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
@@ -44,13 +44,7 @@ def requirement_names(requirements: list[str]) -> set[str]:
 
 
 def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
-    imported = set()
-    for path in (*(REPOSITORY / "localrun").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                imported.add(node.module.split(".")[0])
+    imported = {target.split(".")[0] for module in modules() for target, _ in module.imports}
     own = ("localrun", "localrun_tui")
     ours = {name for name in imported if name not in sys.stdlib_module_names and name not in own}
     extras = PROJECT["project"]["optional-dependencies"]
