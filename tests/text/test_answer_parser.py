@@ -1,6 +1,7 @@
 """From ids to thinking and answer: a tag is its token, or letters where the vocabulary has no such token."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def expected(text: ModelText, ids: list[int], inside: bool) -> Said:
     marks = {text.tokenizer.token_text(i): i for i in range(text.tokenizer.vocab_size)}
     tokens = {marks[mark] for mark in marks_in(text.tags) if mark in marks}
 
+    @cache
     def spelled(tag: str) -> list[tuple[str, bool]]:
         parts = re.split(r"(<[^<>]+>|\[[^][]+\])", tag)
         return [a for p in parts for a in ([(p, True)] if marks.get(p) in tokens else [(char, False) for char in p])]
@@ -88,19 +90,21 @@ def expected(text: ModelText, ids: list[int], inside: bool) -> Said:
 BRACKETS = [tags for _, tags in KNOWN_TAGS if not tags.headers]
 
 
+@cache  # made once, not for every example
+def drawn_pieces(tags: ReasoningTags, kind: str) -> st.SearchStrategy[list[int | list[int]]]:
+    """Marks and halves of them, letters of marks, and whole tags."""
+    tokenizer = tagged_model(tags, kind).tokenizer
+    spelled = [tokenizer.encode(tag, special=special) for tag in tags.texts for special in (True, False)]
+    tokens, letters = st.integers(256, tokenizer.vocab_size - 1), st.sampled_from([*b"<>[]/think \nab\xc3\xa9"])
+    return st.lists(st.one_of(tokens, letters, st.sampled_from(spelled)), max_size=20)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=400)
 @given(tags=st.sampled_from(BRACKETS), data=st.data())
 def test_channels_are_those_of_the_whole_answer(kind: str, tags: ReasoningTags, data: st.DataObject) -> None:
     text = tagged_model(tags, kind)
-    pieces = st.one_of(
-        st.integers(256, text.tokenizer.vocab_size - 1),
-        st.sampled_from([*b"<>[]/think \nab\xc3\xa9"]),
-        st.sampled_from(
-            [text.tokenizer.encode(tag, special=special) for tag in tags.texts for special in (True, False)]
-        ),
-    )
-    drawn = data.draw(st.lists(pieces, max_size=20))
+    drawn = data.draw(drawn_pieces(tags, kind))
     ids = [i for piece in drawn for i in (piece if isinstance(piece, list) else [piece])]
     ids = [i for i in ids if i not in text.tokenizer.eog_ids]
     inside = data.draw(st.booleans())

@@ -96,16 +96,16 @@ class _Frame:
 
     def __init__(self, n_numbers: int) -> None:
         self.patterns: dict[tuple[str, ...], Pattern] = {}
-        self._values: list[set[str] | None] = [set() for _ in range(n_numbers)]  # None: too many
+        self._values: dict[int, set[str]] = {i: set() for i in range(n_numbers)}  # of numbers that take few
+        self._changing = (ANY,) * n_numbers
 
     def add(self, numbers: Sequence[str], line: Line) -> None:
         """Count a line with these numbers."""
-        for i, (values, number) in enumerate(zip(self._values, numbers, strict=True)):
-            if values is not None and number not in values:
-                values.add(number)
-                if len(values) > MOST_VALUES:
-                    self._values[i] = None
-                    self.patterns = _joined((self._key(key), one) for key, one in self.patterns.items())
+        for i, values in tuple(self._values.items()):
+            values.add(numbers[i])
+            if len(values) > MOST_VALUES:
+                del self._values[i]
+                self.patterns = _joined((self._key(key), one) for key, one in self.patterns.items())
         key = self._key(numbers)
         if (pattern := self.patterns.get(key)) is None:
             self.patterns[key] = Pattern(line)
@@ -113,7 +113,9 @@ class _Frame:
             pattern.add(line)
 
     def _key(self, numbers: Sequence[str]) -> tuple[str, ...]:
-        return tuple(ANY if values is None else one for values, one in zip(self._values, numbers, strict=True))
+        if not self._values:
+            return self._changing
+        return tuple([one if i in self._values else ANY for i, one in enumerate(numbers)])
 
 
 class PatternTable:

@@ -40,8 +40,7 @@ def cut(text: str, most: int, first: int = 1) -> Iterator[TextPiece]:
     held: list[str] = []
     size, begin, end = 0, first, first
     for number, line in enumerate(StringIO(text, newline="\n"), first):
-        for bit in _bits(line, most):
-            length = n_bytes(bit)
+        for bit, length in _bits(line, most):
             if held and size + length > most:
                 yield TextPiece("".join(held), begin, end)
                 held, size, begin = [], 0, number
@@ -51,7 +50,13 @@ def cut(text: str, most: int, first: int = 1) -> Iterator[TextPiece]:
         yield TextPiece("".join(held), begin, end)
 
 
-def _bits(line: str, most: int) -> Iterator[str]:
-    """A line as it is, or a longer one in bits of about `most` bytes."""
-    step = max(len(line) * most // max(n_bytes(line), 1), 1)
-    yield from (line[start : start + step] for start in range(0, len(line), step))
+def _bits(line: str, most: int) -> Iterator[tuple[str, int]]:
+    """A line as it is, or a longer one in bits of about `most` bytes; and the bytes of each."""
+    size = n_bytes(line)
+    if size <= most:
+        yield line, size
+        return
+    step = max(len(line) * most // size, 1)
+    for start in range(0, len(line), step):
+        bit = line[start : start + step]
+        yield bit, n_bytes(bit)
