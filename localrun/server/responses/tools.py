@@ -68,8 +68,7 @@ class ClientTools:
                     function = {**_described(tool), "parameters": _FREE_TEXT}
                     names.append(self._add(tool_name(tool), function, namespace, "custom_tool_call"))
                 case "namespace":
-                    inner = tool_name(tool)
-                    names += self.add(tool.objects("tools"), "" if inner == _PLAIN else inner)
+                    names += self.add(tool.objects("tools"), _told_apart(tool_name(tool)))
                 case "tool_search" if tool.text("execution") == "client":
                     function = {**_described(tool), "parameters": tool.inner("parameters").values}
                     names.append(self._add(SEARCH, function, "", "tool_search_call"))
@@ -93,7 +92,7 @@ class ClientTools:
 
     def shown(self, name: str, namespace: str) -> str:
         """The name that the model knows a tool by; its own where it is not there any more."""
-        return self._shown.get(("" if namespace == _PLAIN else namespace, name), name)
+        return self._shown.get((_told_apart(namespace), name), name)
 
     def shown_as(self, name: str) -> list[str]:
         """The names that the model knows tools of this name by, in any namespace."""
@@ -109,6 +108,11 @@ class ClientTools:
         self.by_name[shown] = ClientTool(name, namespace, called_by)
         self.functions.append({"type": "function", "function": {"name": shown, **function}})
         return shown
+
+
+def _told_apart(namespace: str) -> str:
+    """A namespace as it tells tools of one name apart; the one of plain tools is none."""
+    return "" if namespace == _PLAIN else namespace
 
 
 def _described(tool: Body) -> Json:
