@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
 import psutil
@@ -26,6 +26,7 @@ from localrun.server.service import Service
 DRAIN_SECONDS = 10  # for answers under way
 LEAVE_SECONDS = 1  # for clients to take the error that ends a late one
 _TICK = 0.1
+DATE_SECONDS = 1.0  # between looks at the clock, for the date in headers
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 512
 ANSWER_SECONDS = 1.0  # for whoever has a Unix socket
@@ -87,6 +88,7 @@ class HttpServer(uvicorn.Server):
     def __init__(self, service: Service) -> None:
         self.app, self._service = build_app(service), service
         self._is_hurried = False
+        self._look: Callable[[], object] = lambda: None  # have the event loop look whether it shall end
         super().__init__(
             uvicorn.Config(
                 self.app,
@@ -108,6 +110,7 @@ class HttpServer(uvicorn.Server):
         """Let the answers under way end, for ten seconds, and then end; called again, end them now. From any thread."""
         self._is_hurried = self.should_exit
         self.should_exit = True
+        self._look()
 
     async def unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
         """Do some work before serving, which is cancelled when the server is stopped. Whether it is done."""
@@ -118,6 +121,20 @@ class HttpServer(uvicorn.Server):
             return False
         await task
         return True
+
+    async def main_loop(self) -> None:
+        """Serve until stopped. uvicorn looks ten times a second whether it is, on a core that the engine computes with;
+        the date in headers wants one look a second."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+
+        def look() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(stopped.set)
+
+        self._look = look
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), DATE_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         late = asyncio.ensure_future(self._end_late_answers())

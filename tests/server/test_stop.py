@@ -49,6 +49,22 @@ def test_a_late_answer_ends_with_an_error(path: str, is_stream: bool, monkeypatc
     assert "server_stopped" in said or path == "/v1/responses"  # whose codes are OpenAI's
 
 
+def test_an_idle_server_does_not_have_to_look_to_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    on_tick = HttpServer.on_tick
+
+    async def counted(self: HttpServer, counter: int) -> bool:
+        looks.append(counter)
+        return await on_tick(self, counter)
+
+    monkeypatch.setattr(HttpServer, "on_tick", counted)
+    monkeypatch.setattr(listen, "DATE_SECONDS", 3600)
+    with serving(lambda choice: ENDLESS) as served:
+        assert httpx.get(f"{served.url}/health").status_code == 200
+        assert "date" in httpx.get(f"{served.url}/health").headers
+    assert len(looks) == 2, "once at the beginning, and once at the end"
+
+
 def test_a_second_signal_ends_answers_at_once() -> None:
     assert answer_of("/v1/messages", False, twice).status_code == 503
 
