@@ -37,7 +37,7 @@ class ModelSlot:
         self._load: _Load | None = None
         self.client: EngineClient | None = None
         self.choice: ModelChoice | None = None
-        self.refused: ModelChoice | None = None  # that could not be loaded, where the one before was loaded again
+        self.refused: ModelChoice | None = None  # that could not be loaded
         self._info: ModelInfo | None = None
         self.on_freed: Callable[[str], None] = lambda what: None  # called with the reason before the model is freed
 
@@ -65,6 +65,9 @@ class ModelSlot:
             client = await load.result()
         except asyncio.CancelledError:  # this load is not wanted any more
             load.give_up()
+            raise
+        except LocalrunError:
+            self.refused = choice
             raise
         finally:
             if self._load is load:

@@ -60,7 +60,8 @@ class PrecisionChoice:
 class Offer:
     """Everything known about the precisions of a model.
 
-    `notes` are for the user, a download starts from `found`, and `wished` are the settings that the menu starts with.
+    `notes` are for the user, a download starts from `found`, and `wished` are the settings that the menu starts with,
+    without a context that the model was not made for.
     """
 
     subject: Subject
@@ -130,7 +131,12 @@ def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel)
     from_disk = [_disk_offer(subject, stored, budget())] if stored else []
     is_guess = found is not None and found.approximate  # then the file knows better
     offer = merge(subject, from_disk + from_hub if is_guess else from_hub + from_disk, found, notes)
-    return replace(offer, wished=read_settings())
+    wished = read_settings()
+    if wished.ctx and offer.contexts and wished.ctx > offer.contexts[-1]:
+        most = f"{offer.contexts[-1]:,}"
+        notes.append(f"{wished.ctx:,} tokens of context are set, and it was made for {most}: it begins with auto")
+        wished = replace(wished, ctx=None)
+    return replace(offer, wished=wished, notes=tuple(notes))
 
 
 def _on_disk(subject: Subject) -> list[StoredModel]:

@@ -12,7 +12,7 @@ from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.request import ProgressCallback
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
@@ -137,6 +137,29 @@ def test_a_chosen_model_that_does_not_fit_leaves_the_present_one_and_f7_shows_it
         assert menus == ["too-large", CHOICE.stored.name]
         await send(pilot, "are you there?")
         await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+
+
+def test_f7_shows_the_other_forms_of_a_first_model_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    menus: list[str] = []
+
+    class Menu(Chosen):
+        answer = None
+
+        def __init__(self, subject: Subject, free: object) -> None:
+            super().__init__()
+            menus.append(subject.name)
+
+    monkeypatch.setattr(load_again, "PrecisionMenu", Menu)
+    app, _ = chat_app(fails=UsageError("a context of 4,096 tokens is too much", "try --ctx 2048"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "try F7: ctx 2048")
+        for _ in range(2):
+            await pilot.press("f7")
+            await until(pilot, lambda: chat_screen(pilot).is_current)
+        assert menus == [CHOICE.stored.name] * 2
 
     drive(app, steps)
 

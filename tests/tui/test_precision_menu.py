@@ -272,6 +272,18 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
     assert ctx == [5000, None]
 
 
+def test_a_context_that_is_set_and_that_the_model_was_not_made_for_is_told_and_not_chosen(hub: FakeHub) -> None:
+    write_setting("ctx", "9000")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "9,000 tokens of context are set, and it was made for 8,192")
+        assert "‹ auto ›" in screen_text(pilot.app)
+        await pilot.press("left")
+        await until_text(pilot, "‹ 8,192 ›")
+
+    drive(ScreenApp(menu("org/tiny-GGUF")), steps)
+
+
 def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
     fetch("org/tiny-GGUF", "tiny-F16.gguf")
     hub.break_file("api", "rate-limit")

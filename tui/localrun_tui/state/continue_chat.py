@@ -71,7 +71,7 @@ async def load_instead(session: "Session", choice: "ModelChoice", for_chat: bool
     except LocalrunError:
         if present is not None:
             await session.load(present)
-        session.model.refused = choice
+            session.model.refused = choice  # which that load forgot
         raise
     if not loaded and not session.model.loading and present is not None:  # else another load has taken its place
         await session.load(present)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 async def choose_form(app: App[Any], session: "Session") -> None:
     """Let the user choose another precision, context or codec of the loaded model, or of one that was just refused, and
     load it; where there is none, let them choose a model."""
-    present, session.model.refused = session.model.refused or session.present, None
+    present = session.model.refused or session.present
+    if session.info is not None:
+        session.model.refused = None  # the next time it is about the loaded one
     if present is None or not isinstance(present.stored, StoredModel):
         await app.run_action("models")
         return
