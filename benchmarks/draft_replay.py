@@ -2,10 +2,9 @@
 
 The answers of `benchmarks.drafts` are computed once and kept in FILE. Then the engine's own lookup and depths draft for
 them by a clock of their own, which a step moves on by `--step` and a share of it, `--row`, for each further row, and a
-look that finds something by `--look`, another by a tenth of that. So what another policy gains is known in seconds,
-whatever else runs. Printed are the geometric means of the speeds beside steps of one row, those of the best drafts that
-any earlier place of the text and any depth would have given, and the shares of the time that looks and rejected rows
-took.
+look by `--look`, a glance by a tenth of that. So what another policy gains is known in seconds, whatever else runs.
+Printed are the geometric means of the speeds beside steps of one row, those of the best drafts that any earlier place
+of the text and any depth would have given, and the shares of the time that looks and rejected rows took.
 """
 
 import argparse
@@ -32,7 +31,7 @@ from localrun.formats.detect import open_model_file
 from localrun.text.tokenizer import tokenizer_from_gguf
 
 CTX = 4096
-GLANCE = 0.1  # of such a look, that one takes which finds nothing
+GLANCE = 0.1  # of a look, that a glance takes
 
 
 class Replay:
@@ -47,10 +46,13 @@ class Replay:
         replay = self
 
         class Timed(Lookup):
+            def may_draft(self, token_ids: Sequence[int]) -> bool:
+                replay.take(GLANCE * replay.look)
+                return super().may_draft(token_ids)
+
             def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
-                draft = super().draft(token_ids, most)
-                replay.take(replay.look * (1.0 if draft.tokens else GLANCE))
-                return draft
+                replay.take(replay.look)
+                return super().draft(token_ids, most)
 
         return Timed()
 

@@ -9,6 +9,6 @@ class DraftFigures:
 
     drafted_tokens: int = 0
     accepted_tokens: int = 0  # of these, the right ones: each saved a step
-    draft_searches: int = 0  # times that such tokens were weighed against their cost
+    draft_searches: int = 0  # times that such tokens were looked for
     draft_gain: float | None = None  # times as fast as without, estimated from what steps took; None: nothing drafted
     drafts_off: str = ""  # why none are guessed by this model

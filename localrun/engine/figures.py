@@ -28,7 +28,7 @@ class GenerationFigures:
     prefill_rows: int = 0  # computed in that time, replayed ones included
     n_drafted: int = 0  # tokens of drafts that were verified
     n_accepted: int = 0  # of these, part of the answer
-    n_searched: int = 0  # times that drafts were weighed against their cost
+    n_searched: int = 0  # times that drafts were looked for
     right_drafts: list[tuple[int, int]] = field(default_factory=list)  # tokens before a step, and how many were right
     saved_seconds: float = 0.0  # by drafts, by the measured cost of steps without them, less what drafting took
     device: DeviceFigures = field(default_factory=DeviceFigures)

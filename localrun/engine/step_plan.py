@@ -49,6 +49,10 @@ class StepPlan:
     def n_rows(self) -> int:
         return sum([work.n + len(work.drafts) for work in self.work])
 
+    def goes_on_with(self, work: Sequence[StepWork]) -> bool:
+        """Whether a step of this work is of the same sequences."""
+        return [one.sequence for one in self.work] == [one.sequence for one in work]
+
     def logits_rows(self) -> list[LogitsRows]:
         """Where each piece of work finds its logits: the chosen rows of all come first."""
         rows, n_chosen = [], 0

@@ -1,20 +1,17 @@
 """Depth of drafts: as many as are expected to give the most tokens a second, none included. No tensors."""
 
 import math
-from collections.abc import Iterator, Sequence
-from heapq import merge
-from itertools import islice
-from operator import itemgetter
+from collections.abc import Sequence
+from statistics import median
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost, smoothed
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import INTERRUPTED, LearntCost
-from localrun.engine.speculation.record import GUESSED, Record, UsualGuess, likelihoods
+from localrun.engine.speculation.record import GUESSED, Record, UsualGuess
 from localrun.engine.speculation.rest import MOST as MOST_REST
 from localrun.engine.speculation.rest import Rest
-from localrun.engine.speculation.streak import Streak
-from localrun.engine.step_plan import StepPlan, StepWork
+from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_DEPTH = 15
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
@@ -59,38 +56,32 @@ class Depths:
 
     def choose(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens], rows: int) -> list[int]:
         """How many tokens of every draft are verified in one step, `rows` at most."""
-        n_plain, n_left, purse, is_own = 0, 0, math.inf, False
-        likely: list[Iterator[tuple[float, float, int]]] = []
-        for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
-            n_plain += work.n
-            if draft.tokens:
-                record = self.records[work.sequence.number]
-                likely.append(likelihoods(draft, *record.verify(draft), work.n, index))
-                n_left += len(draft.tokens)
-                if not draft.of_model:
-                    purse = min(purse, record.purse)
-                    is_own = is_own or 0 < draft.distance <= work.sequence.n_generated
-        if not (plain := self.cost.of(n_plain)):
-            return [0] * len(drafts)
-        risk = 1.0 if purse >= SAFE * plain else OWN_RISK if is_own else RISK
-        seconds_of, takes_back, least = self.cost.of, self.takes_back, plain + self.between
-        tokens, rows_again, best, best_speed = float(len(decoding)), 0.0, 0, LEAST_GAIN * len(decoding) / least
-        ranked = likely[0] if len(likely) == 1 else merge(*likely, key=itemgetter(0), reverse=True)
-        tried: list[int] = []  # whose draft each further row is of
-        for n, (likelihood, again, index) in enumerate(islice(ranked, rows), 1):
-            tried.append(index)
-            tokens += likelihood
-            further = seconds_of(n_plain + n) - plain
-            if takes_back:
-                rows_again += again
-                further += self._again(len(decoding), rows_again)
-            seconds = least + risk * further
-            most = tokens + (n_left - n) * likelihood  # those after it are no likelier, and their rows take no less
-            if further > purse or most <= best_speed * seconds:
+        depths = [0] * len(drafts)
+        ranked = self._ranked(decoding, drafts)[:rows]
+        n_plain = sum(work.n for work in decoding)
+        plain = self.cost.of(n_plain) if ranked else 0.0
+        if not plain:
+            return depths
+        looked_up = [
+            (self.records[work.sequence.number].purse, 0 < draft.distance <= work.sequence.n_generated)
+            for work, draft in zip(decoding, drafts, strict=True)
+            if draft.tokens and not draft.of_model
+        ]
+        purse = min([one for one, _ in looked_up], default=math.inf)
+        risk = 1.0 if purse >= SAFE * plain else OWN_RISK if True in [is_own for _, is_own in looked_up] else RISK
+        tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
+        most, rows_again = tokens + sum([one for one, _, _ in ranked]), 0.0
+        for n, (likelihood, again, _) in enumerate(ranked, 1):
+            tokens, rows_again = tokens + likelihood, rows_again + again
+            further = self.cost.of(n_plain + n) - plain + self._again(len(decoding), rows_again)
+            seconds = plain + risk * further
+            if further > purse or most / (seconds + self.between) <= best_speed:  # further rows take no less
                 break
-            if tokens > best_speed * seconds:
-                best, best_speed = n, tokens / seconds
-        return [tried[:best].count(index) for index in range(len(drafts))]
+            if tokens / (seconds + self.between) > best_speed:
+                best, best_speed = n, tokens / (seconds + self.between)
+        for _, _, index in ranked[:best]:
+            depths[index] += 1
+        return depths
 
     def prefers_guess(self, sequence: GenerationState, draft: DraftedTokens) -> bool:
         """Whether a program is likelier to be right than this draft."""
@@ -156,15 +147,13 @@ class Depths:
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
-        n_plain = n_rows = 0
-        for work in plan.work:
-            if work.sequence.prefilling:
-                return
-            n_plain, n_rows = n_plain + work.n, n_rows + work.n_rows
-        self.n_drafted = n_rows - n_plain
-        self.cost.observe(n_rows, seconds)
+        if reads_prompt(plan.work):
+            return
+        n_plain = sum(work.n for work in plan.work)
+        self.n_drafted = plan.n_rows - n_plain
+        self.cost.observe(plan.n_rows, seconds)
         if self.n_drafted:  # as learnt: what else interrupts a step is no loss of its drafts
-            self.seconds, self.plain_seconds = self.cost.of(n_rows), self.cost.of(n_plain)
+            self.seconds, self.plain_seconds = self.cost.of(plan.n_rows), self.cost.of(n_plain)
             return
         for work in plan.work:
             record = self.records.get(work.sequence.number)
@@ -182,24 +171,21 @@ class Depths:
 
     def glances(self, sequences: Sequence[GenerationState]) -> int:
         """Steps of which one may have a glance for drafts, while there are none; 0 where that is not known yet."""
-        if not (step := self.cost.of(len(sequences))):
+        records = [self.records[one.number] for one in sequences if one.number in self.records]
+        if len(records) < len(sequences) or not (step := self.cost.of(len(sequences))):
             return 0
-        may_draft = False
-        for one in sequences:
-            if (record := self.records.get(one.number)) is None:
-                return 0
-            may_draft = may_draft or record.purse > 0
-        if not may_draft:
+        if all(record.purse <= 0 for record in records):
             return MOST_REST
         return math.ceil(len(sequences) * self.glance / (GLANCES * step))
 
     def rested(self, rest: Rest) -> None:
         """Record steps without drafts for some answers."""
-        n, answers = len(rest.steps), len(rest.sequences)
-        self.cost.observe_all(answers, rest.steps)
-        step = self.cost.of(answers)
+        n = len(rest.steps)
+        self.cost.observe(len(rest.sequences), median(rest.steps))
+        self.cost.pass_by(n - 1)
+        step = self.cost.of(len(rest.sequences))
         if rest.n_glances:
-            glance = rest.glancing / (rest.n_glances * answers)
+            glance = rest.glancing / (rest.n_glances * len(rest.sequences))
             self.glance = smoothed(self.glance, min(glance, INTERRUPTED * self.glance))
         for one in rest.sequences:
             if record := self.records.get(one.number):
@@ -207,37 +193,16 @@ class Depths:
         self._allow_guesses(n * self.guess_share * step, step)
         self.guessing.pass_by(n)
 
-    def went_on(self, streak: Streak) -> float:
-        """Record steps whose drafts were all right -> seconds that they gained the answer."""
-        assert streak.sequence is not None
-        record, depth, n = self.records[streak.sequence.number], streak.depth, streak.n_right
-        for draft in streak.drafts[:n]:
-            record.verify(draft)
-            record.learn(depth, depth)
-        self.cost.observe_all(1 + depth, streak.seconds[:n])
-        plain = self.cost.of(1)
-        gain = n * (depth * (plain + self.between) - self.cost.of(1 + depth) + plain)
-        self._allow(record, gain, plain)
-        return gain
-
-    def went_wrong(self, work: StepWork, draft: DraftedTokens, seconds: float) -> None:
-        """Record the step after those, whose draft is to be settled."""
-        self.records[work.sequence.number].verify(draft)
-        self.observe(StepPlan((work,)), seconds)
-
     def settle(self, work: StepWork, n_accepted: int) -> float:
         """Record how many drafts of the last step an answer went on with -> seconds that they gained it."""
         record = self.records[work.sequence.number]
         record.learn(len(work.drafts), n_accepted)
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
-        if work.sequence.n_behind:
-            self.takes_back = True
-            lost += self._again(1, work.sequence.n_behind)
-        gain = n_accepted * (self.plain_seconds + self.between) - lost
-        if record.key <= GUESSED:
-            self._allow_guesses(gain, self.plain_seconds)
-        else:
-            self._allow(record, gain, self.plain_seconds)
+        self.takes_back = self.takes_back or work.sequence.n_behind > 0
+        lost += self._again(1, work.sequence.n_behind)
+        gain, is_guess = n_accepted * (self.plain_seconds + self.between) - lost, record.key <= GUESSED
+        self._allow(record, 0.0 if is_guess else gain, self.plain_seconds)
+        self._allow_guesses(gain if is_guess else 0.0, self.plain_seconds)
         return gain
 
     def forget(self, sequence: GenerationState) -> None:
@@ -266,3 +231,16 @@ class Depths:
             return 0.0
         quarters = round(4 * rows)  # of a row: what few counts cost is known sooner
         return self.cost.of(n_answers + quarters / 4) - self.cost.of(n_answers)
+
+    def _ranked(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens]) -> list[tuple[float, float, int]]:
+        """Every drafted token, the likeliest first: how likely the answer gets so far, rows that are computed again
+        should it stop there, by how likely that is, and the number of its draft."""
+        ranked = []
+        for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
+            if draft.tokens:
+                so_far = 1.0  # all of it is right
+                for n, likelihood in enumerate(self.records[work.sequence.number].verify(draft)):
+                    rows_again = so_far * (1 - likelihood) * (work.n + n)
+                    so_far *= likelihood
+                    ranked.append((so_far, rows_again, index))
+        return sorted(ranked, key=lambda one: -one[0])

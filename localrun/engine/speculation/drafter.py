@@ -37,14 +37,15 @@ class DraftedTokens(NamedTuple):
         return self._replace(tokens=tuple(takewhile(lambda token: token != token_id, self.tokens)))
 
 
-NOTHING = DraftedTokens()
-
-
 class Drafter(Protocol):
     """Drafts of one text, which only grows."""
 
     def read(self, token_ids: Sequence[int], most: int) -> bool:
         """Note `most` tokens at most of a text that is being computed -> whether all are noted."""
+        ...
+
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
+        """Whether there may be a draft after these, as far as a glance tells."""
         ...
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:

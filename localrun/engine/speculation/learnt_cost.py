@@ -1,7 +1,6 @@
 """Cost of steps by their rows, and of drafts by their passes, learnt from those that were run. No tensors."""
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 NEWEST = 0.25  # weight of a new measurement at least: the first ones are averaged, as those after a start take longer
 INTERRUPTED = 2.0  # times what is known, that a measurement counts as at most: other work is to blame for the rest
@@ -9,7 +8,7 @@ LASTING = 32  # steps after which a measurement counts no more, by how often it 
 MOST_LASTING = 512  # steps, however often
 FORGETTING = 32  # steps between two looks for such
 MOST_WEIGHT = 4  # of measurements of the same rows, beside those of others: older ones are forgotten
-REFRESHING = 8  # steps that an answer to `of` is good for: it takes microseconds, and is asked for by depth
+REFRESHING = 4  # steps that an answer to `of` is good for: it takes microseconds, and is asked for by depth
 
 
 class LearntCost:
@@ -22,8 +21,7 @@ class LearntCost:
         self._n: dict[int, int] = {}  # measurements of it
         self._measured: dict[int, int] = {}  # number of the step that it was measured in last
         self._n_steps, self._next_look = 0, FORGETTING
-        self._rows: list[int] = []  # that are measured, in order
-        self._fitted: list[float] = []  # their seconds, such that more rows never take less
+        self._fitted: dict[int, float] = {}  # the seconds such that more rows never take less
         self._known: dict[float, float] = {}  # answers of `of`
 
     def observe(self, rows: int, seconds: float) -> None:
@@ -36,11 +34,6 @@ class LearntCost:
         self._measured[rows] = self._n_steps
         if before is None or self._n_steps % REFRESHING == 0:
             self._known.clear()
-
-    def observe_all(self, rows: int, seconds: Sequence[float]) -> None:
-        """Record steps of as many rows, one after the other, by what most of them took."""
-        self.observe(rows, sorted(seconds)[(len(seconds) - 1) // 2])
-        self.pass_by(len(seconds) - 1)
 
     def pass_by(self, n: int) -> None:
         """Count steps, and forget what was measured too long ago, but for the newest."""
@@ -58,10 +51,10 @@ class LearntCost:
         if not self._seconds:
             return 0.0
         if not self._known:
-            self._rows, self._fitted = never_less(self._seconds, self._n)
-        if (seconds := self._known.get(rows)) is None:
-            seconds = self._known[rows] = self._between(rows)
-        return seconds
+            self._fitted = never_less(self._seconds, self._n)
+        if rows not in self._known:
+            self._known[rows] = self._between(rows)
+        return self._known[rows]
 
     def halve(self) -> None:
         """Take everything to cost half of what was measured."""
@@ -70,28 +63,25 @@ class LearntCost:
 
     def _between(self, rows: float) -> float:
         """Cost on the line between the nearest measurements, extrapolated beyond the last by what further rows add."""
-        above = bisect_left(self._rows, rows)
-        if 0 < above < len(self._rows):
-            share = (rows - self._rows[above - 1]) / (self._rows[above] - self._rows[above - 1])
-            return (1 - share) * self._fitted[above - 1] + share * self._fitted[above]
-        nearest = min(above, len(self._rows) - 1)
-        scale = (1 + self.further * (rows - 1)) / (1 + self.further * (self._rows[nearest] - 1))
-        return self._fitted[nearest] * scale
+        below = max((r for r in self._fitted if r <= rows), default=None)
+        above = min((r for r in self._fitted if r >= rows), default=None)
+        if below is not None and above is not None:
+            share = (rows - below) / (above - below) if above > below else 0.0
+            return (1 - share) * self._fitted[below] + share * self._fitted[above]
+        nearest = below if below is not None else above
+        assert nearest is not None
+        return self._fitted[nearest] * (1 + self.further * (rows - 1)) / (1 + self.further * (nearest - 1))
 
 
-def never_less(seconds: Mapping[int, float], measured: Mapping[int, int]) -> tuple[list[int], list[float]]:
-    """Rows in order, and their seconds such that more rows never take less: where some do, all between take the mean of
-    them, by how often each was `measured` (isotonic regression)."""
-    pools: list[tuple[float, float, int]] = []  # weight, mean, and of how many
-    ordered = sorted(seconds)
-    for rows in ordered:
-        weight, mean, n = float(min(measured[rows], MOST_WEIGHT)), seconds[rows], 1
+def never_less(seconds: Mapping[int, float], measured: Mapping[int, int]) -> dict[int, float]:
+    """Seconds by rows such that more rows never take less: where some do, all between take the mean of them, by how
+    often each was `measured` (isotonic regression)."""
+    pools = list[tuple[float, float, list[int]]]()  # weight, mean, rows
+    for rows in sorted(seconds):
+        weight, mean, members = float(min(measured[rows], MOST_WEIGHT)), seconds[rows], [rows]
         while pools and pools[-1][1] > mean:
-            before, mean_before, n_before = pools.pop()
+            before, mean_before, others = pools.pop()
             mean = (before * mean_before + weight * mean) / (before + weight)
-            weight, n = before + weight, n_before + n
-        pools.append((weight, mean, n))
-    fitted: list[float] = []
-    for _, mean, n in pools:
-        fitted += [mean] * n
-    return ordered, fitted
+            weight, members = before + weight, others + members
+        pools.append((weight, mean, members))
+    return {rows: mean for _, mean, members in pools for rows in members}

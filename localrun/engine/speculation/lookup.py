@@ -13,7 +13,7 @@ from localrun.cache.branches import BEFORE, BREAK, other_branches
 from localrun.cache.node import common_prefix
 from localrun.cache.prefix import PrefixTree
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.drafter import NOTHING, DraftedTokens
+from localrun.engine.speculation.drafter import DraftedTokens
 
 GRAM = 3  # tokens that have to be the same
 LONGEST = 32  # tokens of a match that count
@@ -39,7 +39,6 @@ class Lookup:
         self._ids = array("i", earlier)
         self._text = array("i")  # that is drafted for, as it was when it began
         self._start = len(earlier)  # place of its first token; the first ones may stand in an earlier text instead
-        self._n_alike = self._distance = self._quoted_until = 0
         self._forget_places()
         self._end_quotation()
 
@@ -79,53 +78,68 @@ class Lookup:
             a, b = b, c
         return end == len(ids)
 
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
+        """Whether the last three tokens stood in the text before, or a quotation goes on, once all is noted."""
+        if not self.read(token_ids, MOST_READ):
+            return False
+        return self._before[-1] != NOWHERE or self._resumed(self._beside()) != NOWHERE
+
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest: of equal ones that where a
         quotation goes on, then the latest. Where there is none, the tokens with which a quotation goes on."""
         if not self.read(token_ids, MOST_READ):
-            return NOTHING
-        ids, end = self._ids, len(self._ids)
-        latest = self._before[-1] if end >= GRAM else NOWHERE
-        beside = end - self._distance if end - self._quoted_until <= MOST_CHANGED else NOWHERE
-        if latest == beside == NOWHERE:  # most often
-            return NOTHING
-        place, length, others = self._longest(latest, beside)
+            return DraftedTokens()
+        end, beside = len(self._ids), self._beside()
+        place, length, others = self._longest(beside)
         if length >= QUOTED:
             self._n_alike, self._quoted_until = length, end
-        if is_edit := place == NOWHERE:
-            if (place := self._resumed(beside)) == NOWHERE:
-                return NOTHING
-            length = self._n_alike
+        is_edit = place == NOWHERE
+        if is_edit:
+            place, length = self._resumed(beside), self._n_alike
+        if place == NOWHERE:
+            return DraftedTokens()
         self._distance = period = end - place
-        tokens = ids[place : place + most]
+        tokens = self._ids[place : place + most]
         if period < most:  # the draft goes on into itself
             tokens = (tokens * (1 + most // period))[:most]
-        agreed = most if others else 0
-        for one in others:
-            if ids[one : one + agreed] != tokens[:agreed]:
-                agreed = common_prefix(tokens[:agreed], ids[one : one + agreed])
-        is_resumed = is_edit and ids[place - 1] == ids[-1]
-        draft = DraftedTokens(tuple(tokens), length, False, is_edit, is_resumed, agreed, bool(others), period)
-        return draft.until(BREAK) if BREAK in tokens else draft
+        agreed = min([common_prefix(tokens, self._ids[one : one + most]) for one in others], default=0)
+        draft = DraftedTokens(
+            tuple(tokens),
+            length,
+            after_edit=is_edit,
+            resumed=is_edit and self._ids[place - 1] == self._ids[-1],
+            agreed=agreed,
+            is_fork=bool(others),
+            distance=period,
+        )
+        return draft.until(BREAK) if BREAK in draft.tokens else draft
 
-    def _longest(self, latest: int, beside: int) -> tuple[int, int, list[int]]:
+    def _longest(self, beside: int) -> tuple[int, int, list[int]]:
         """The place whose tokens before it are the same for longest, how many these are, and other places after three
         such tokens; NOWHERE where there is none."""
         ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
-        found: list[int] = []
-        place, newest = latest, ids[max(0, end - LONGEST) : end]
-        if beside != NOWHERE and (alike := n_alike(ids[max(0, beside - LONGEST) : beside], newest)) > length:
+        place, found = self._before[-1] if end >= GRAM else NOWHERE, list[int]()
+        newest = ids[max(0, end - LONGEST) : end]
+        if beside != NOWHERE and (alike := self._n_before(beside, newest)) > length:
             best, length = beside, alike
         for _ in range(PLACES):
             if place == NOWHERE or length == LONGEST:
                 break
-            if ids[max(0, place - length - 1) : place] == newest[-length - 1 :]:
-                best, length = place, n_alike(ids[max(0, place - LONGEST) : place], newest)
+            alike = self._n_before(place, newest)
+            if alike >= GRAM:
                 found.append(place)
-            elif ids[place - GRAM : place] == newest[-GRAM:]:  # and not another three with their key
-                found.append(place)
+            if alike > length:
+                best, length = place, alike
             place = self._before[place - 1]
         return best, length, [one for one in found if one != best]
+
+    def _n_before(self, place: int, newest: Sequence[int]) -> int:
+        return n_alike(self._ids[max(0, place - LONGEST) : place], newest)
+
+    def _beside(self) -> int:
+        """The place beside the end of the text where it quotes one, but for its newest tokens; else NOWHERE."""
+        end = len(self._ids)
+        return end - self._distance if end - self._quoted_until <= MOST_CHANGED else NOWHERE
 
     def _resumed(self, beside: int) -> int:
         """The place where a quotation goes on: after the same token as at the end, beside that or next to it; and after
@@ -133,10 +147,8 @@ class Lookup:
         if beside == NOWHERE:
             return NOWHERE
         ids, end = self._ids, len(self._ids)
-        for place in (beside, beside + 1, beside - 1):
-            if 0 < place < end and ids[place - 1] == ids[-1]:
-                return place
-        return beside if end - self._quoted_until == 1 else NOWHERE
+        near = (place for place in (beside, beside + 1, beside - 1) if 0 < place < end and ids[place - 1] == ids[-1])
+        return next(near, beside if end - self._quoted_until == 1 else NOWHERE)
 
     def _end_quotation(self) -> None:
         self._quoted_until = -MOST_CHANGED - 1  # end of the text when a match of many tokens was found last

@@ -1,6 +1,5 @@
 """Success of drafts, for one answer and for all. No tensors."""
 
-from collections.abc import Iterator
 from dataclasses import field
 
 from localrun.base.dataclass import dataclass
@@ -50,16 +49,17 @@ class Record:
     key: int = 0  # of the draft that is being verified
     n_agreed: int = 0  # its first tokens that are counted by themselves
 
-    def verify(self, draft: DraftedTokens) -> tuple[float, float]:
-        """How likely each token of a draft that is to be verified is right, those before it being so: of its agreed
-        ones, and of the others."""
+    def verify(self, draft: DraftedTokens) -> list[float]:
+        """How likely each token of a draft that is to be verified is right, those before it being so."""
         self.key, self.n_agreed = key_of(draft), draft.agreed
-        usual = self._usual(self.key, draft)
-        return max(usual, self._share(AGREED, USUAL_AGREED)) if draft.agreed else usual, usual
+        n, usual = len(draft.tokens), self.likelihood(draft)
+        agreed = max(usual, self._share(AGREED, USUAL_AGREED))
+        return [agreed] * min(n, draft.agreed) + [usual] * (n - draft.agreed)
 
     def likelihood(self, draft: DraftedTokens) -> float:
         """The same of tokens that nothing else speaks for."""
-        return self._usual(key_of(draft), draft)
+        half = 2 * HALF_EVIDENCE if draft.is_fork or draft.after_edit else HALF_EVIDENCE
+        return self._share(key_of(draft), draft.evidence / (draft.evidence + half))
 
     @property
     def guess_likelihood(self) -> float:
@@ -84,10 +84,6 @@ class Record:
         if self.key <= GUESSED:
             self.usual.learn(n_tried, n_accepted)
 
-    def _usual(self, key: int, draft: DraftedTokens) -> float:
-        half = 2 * HALF_EVIDENCE if draft.is_fork or draft.after_edit else HALF_EVIDENCE
-        return self._share(key, draft.evidence / (draft.evidence + half))
-
     def _count(self, key: int, n_tried: int, n_right: int) -> None:
         self.right[key] = FADING * self.right.get(key, 0.0) + n_right
         self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
@@ -95,19 +91,6 @@ class Record:
     def _share(self, key: int, usual: float) -> float:
         """The share of tokens of a kind that were right, lately, with what is usual."""
         return (self.right.get(key, 0.0) + PRIOR_WEIGHT * usual) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
-
-
-def likelihoods(
-    draft: DraftedTokens, agreed: float, usual: float, computed: int, index: int
-) -> Iterator[tuple[float, float, int]]:
-    """Weigh every token of a draft in order: how likely the answer gets so far, rows that are computed again should it
-    stop there, by how likely that is, and the number of the draft."""
-    so_far = 1.0
-    for n in range(len(draft.tokens)):
-        chance = agreed if n < draft.agreed else usual
-        rows_again = so_far * (1 - chance) * (computed + n)
-        so_far *= chance
-        yield so_far, rows_again, index
 
 
 def key_of(draft: DraftedTokens) -> int:

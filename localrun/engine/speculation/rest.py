@@ -1,8 +1,10 @@
 """Steps without drafts, one after the other, that are recorded together. No tensors."""
 
+import time
 from collections.abc import Sequence
 
 from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.drafter import Drafter
 from localrun.engine.step_plan import StepWork
 
 MOST = 32  # steps
@@ -10,27 +12,36 @@ FIRST = 8  # of these, that have a glance each where they follow a draft: soon a
 
 
 class Rest:
-    """Steps of the same answers since a draft: most take no more than a glance for another, if that."""
+    """Steps of the same answers since one was recorded: most take no more than a glance for drafts, if that."""
 
     def __init__(self) -> None:
+        self.begin([], [], 0, 0)
         self.is_on = False  # in the step under way
-        self.begin([], 0, 0, 0.0)
 
-    def begin(self, sequences: Sequence[GenerationState], every: int, first: int, started: float) -> None:
-        """Begin with the next step. `every`: steps of which one has a glance, after the `first` ones."""
-        self.sequences, self.every, self.first, self.started = sequences, every, first, started
+    def begin(
+        self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int, first: int
+    ) -> None:
+        """`every`: steps of which one has a glance, after the `first` ones; 0: none of these is to rest."""
+        self.sequences, self.every, self.first = sequences, every, first
+        both = zip(sequences, drafters, strict=True)
+        self._glances = [(drafter.may_draft, sequence.token_ids) for sequence, drafter in both if drafter is not None]
         self.steps: list[float] = []  # seconds of each
-        self.n_glances, self.glancing = 0, 0.0  # for drafts of which there were none, and their seconds
+        self.n_glances, self.glancing = 0, 0.0  # and their seconds
 
     def goes_on(self, decoding: Sequence[StepWork]) -> bool:
         """Whether a step of these may be the next one."""
-        return [one.sequence for one in decoding] == self.sequences
+        return self.every > 0 and [one.sequence for one in decoding] == self.sequences
 
-    def has_glance(self) -> bool:
-        """Whether the next step has one: not each does, where it takes long."""
-        n = len(self.steps)
-        return n < self.first or n % self.every == 0
+    def is_long(self) -> bool:
+        """Whether it is time to record it."""
+        return len(self.steps) >= MOST
 
-    def glance(self, seconds: float) -> None:
-        """Record a glance that found nothing."""
-        self.n_glances, self.glancing = self.n_glances + 1, self.glancing + seconds
+    def may_draft(self) -> bool:
+        """Whether a glance tells that there may be a draft; not in every step, where it takes long."""
+        if len(self.steps) >= self.first and len(self.steps) % self.every:
+            return False
+        self.n_glances += 1
+        started = time.perf_counter()
+        found = any(may_draft(token_ids) for may_draft, token_ids in self._glances)
+        self.glancing += time.perf_counter() - started
+        return found

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 
 from localrun.backends.executor import Executor
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.depth import MOST_DEPTH, Depths
-from localrun.engine.speculation.drafter import NOTHING, DraftedTokens, Drafter, GuessingProgram
-from localrun.engine.speculation.guesses import add_guesses
-from localrun.engine.speculation.rest import FIRST, MOST, Rest
-from localrun.engine.speculation.streak import Streak
+from localrun.engine.speculation.depth import Depths
+from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
+from localrun.engine.speculation.rest import FIRST, Rest
 from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
+NOTHING = DraftedTokens()
 MOST_ROWS = 64  # that a step chooses tokens from, drafts included
 
 
@@ -39,56 +38,47 @@ class Speculation:
         self.starts: list[int] = []  # tokens at which the work of the newest step began
         self.has_ended = False  # a sequence, since the program followed the last step
         self.is_cold = True  # no step has decoded yet: the first one takes a multiple of others
-        self.rest, self.streak = Rest(), Streak()
-        self.last: Sequence[GenerationState] = ()  # in the last step, where it had no drafts and was recorded by itself
-        self.ended = 0.0  # when it was recorded
-        self.followed = 0.0  # seconds of following that step
-        self.unspent = 0.0  # seconds of drafting that no answer is charged yet
+        self.rest = Rest()
+        self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
+        self.ended = 0.0
+        self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
+        self.unspent = 0.0  # seconds of recording steps, and of looks in vain, that no answer is charged yet
 
     def propose(self, work: Sequence[StepWork]) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
-        started, rest, streak = time.perf_counter(), self.rest, self.streak
-        if streak.sequence is not None:
-            streak.is_on = streak.goes_on(work)
-            if streak.is_on and (draft := streak.take(self._look(work[0].sequence))):
-                self.unspent += time.perf_counter() - started
-                return [draft]
-            self._end_streak()
+        rest = self.rest
+        if rest.is_long() and rest.goes_on(work):
+            self._record(work, time.perf_counter(), first=0)
+            self.ended = time.perf_counter()
         rest.is_on = rest.goes_on(work)
-        if rest.is_on:
-            if len(rest.steps) == MOST:
-                self._end_rest(started)
-                self._begin_rest([one.sequence for one in work], 0, started)
-            if rest.is_on and not rest.has_glance():
-                return []
-            started = time.perf_counter()
-        elif reads_prompt(work):
-            self._end_rest(started)
-            self.last = ()
+        if rest.is_on and not rest.may_draft():
+            return []
+        if not rest.is_on and reads_prompt(work):
             self._read(work)
             return []
-        found = self._find(work)
-        if rest.is_on and not found:
-            rest.glance(time.perf_counter() - started)
-            return []
-        return self._draft(work, found, started)
+        started = time.perf_counter()
+        drafts = self._drafts(work)
+        rest.is_on = rest.is_on and not any(drafts)
+        if rest.is_on:
+            self.unspent += time.perf_counter() - started
+        else:
+            self._record(work, started, FIRST)
+        return drafts
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
         if self.model is not None:
             self.starts = [work.sequence.n_computed for work in plan.work]
-        if self.rest.is_on or self.streak.is_on:
-            (self.rest.steps if self.rest.is_on else self.streak.seconds).append(seconds)
+        if self.rest.is_on:
+            self.rest.steps.append(seconds)
             return
         started = time.perf_counter()
         is_cold, self.is_cold = self.is_cold, self.is_cold and reads_prompt(plan.work)
-        if is_cold:
-            self.last = ()
-        else:
+        if not is_cold:
             self.depths.observe(plan, seconds)
-        self.ended = time.perf_counter()
-        self.unspent += self.ended - started
+            self.last, self.ended = plan, time.perf_counter()
+            self.unspent += self.ended - started
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what the next drafts need of the same step, whose tokens are chosen; nothing while guesses rest."""
@@ -114,19 +104,12 @@ class Speculation:
             figures.right_drafts.append((n_before, n_accepted))
         figures.n_drafted += len(work.drafts)
         figures.n_accepted += n_accepted
-        if self.streak.is_on:
-            if n_accepted == len(work.drafts):
-                self.streak.n_right += 1
-                return
-            self._break_streak(work)
         figures.saved_seconds += self.depths.settle(work, n_accepted)
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
         if (drafter := self.drafters.pop(sequence.number, None)) is not None:
             drafter.close()
-        if sequence is self.streak.sequence:
-            self._end_streak()
         self.depths.forget(sequence)
         if self.model is not None:
             self.model.forget(sequence)
@@ -137,85 +120,91 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
-    def _find(self, work: Sequence[StepWork]) -> list[DraftedTokens]:
-        """Look for drafts for each; empty: nothing for any."""
-        found: list[DraftedTokens] = []
-        for index, one in enumerate(work):
-            draft = self._look(one.sequence)
-            if draft.tokens and (most := self._most(one, self.most_rows - len(work))) > 0:
-                one.sequence.figures.n_searched += 1
-                found = found or [NOTHING] * len(work)
-                found[index] = draft if len(draft.tokens) <= most else draft._replace(tokens=draft.tokens[:most])
-        return found
-
-    def _look(self, sequence: GenerationState) -> DraftedTokens:
-        """Look for a draft for an answer, as far as before an image."""
-        drafter = self.drafters.get(sequence.number) or self._drafter(sequence)
-        if drafter is None or len(sequence.token_ids) == sequence.n_prompt:
-            return NOTHING
-        draft = drafter.draft(sequence.token_ids, MOST_DEPTH)
-        return draft if sequence.images is None else draft.until(sequence.images.token_id)
-
-    def _draft(self, work: Sequence[StepWork], found: list[DraftedTokens], started: float) -> list[tuple[int, ...]]:
-        """Draft as much as is worth its rows of what was found, and of what a program guesses; where that is nothing,
-        the step is one of a rest."""
-        sequences, rows = [one.sequence for one in work], self.most_rows - len(work)
-        if self.last == sequences:
-            self.depths.wait(started - self.ended - self.followed)
-        recorded, model = 0.0, None if self.depths.guesses_rest else self.model
-        if model is not None:
-            most = [self._most(one, rows) for one in work]
-            found, recorded = add_guesses(model, self.depths, work, found or [NOTHING] * len(work), most, rows)
-        depths = self.depths.choose(work, found, rows) if found else []
-        has_drafts = any(depths)
-        if has_drafts or not self.rest.is_on:
-            self._end_rest(started)
-        if not has_drafts and not self.rest.is_on:
-            self._begin_rest(sequences, FIRST, started)
-        elif has_drafts and len(work) == 1 and model is None and depths[0] == len(found[0].tokens):
-            self.streak.begin(sequences[0], found[0], most_drafts(work[0], self.ctx))
-        self.last = () if has_drafts or self.rest.is_on else sequences
-        self.unspent += time.perf_counter() - started
-        if model is not None:  # guesses are why there is no rest
-            self.depths.lose(self.unspent - recorded)
-        if has_drafts or model is not None:
-            spend(sequences, self.unspent)
-            self.unspent = 0.0
-        self.followed = 0.0
-        return [draft.tokens[:depth] for draft, depth in zip(found, depths, strict=True)] if has_drafts else []
-
-    def _begin_rest(self, sequences: Sequence[GenerationState], first: int, now: float) -> None:
-        """Let the next steps of these rest, where it is known how often they may have a glance. `first`: steps that
-        have one each; `now`: when the first one begins."""
+    def _record(self, decoding: Sequence[StepWork], started: float, first: int) -> None:
+        """Record the steps of a rest, the time between steps where the last ones were like this, and what drafting
+        took. `first`: steps from now on that have a glance each."""
+        rest, sequences = self.rest, [work.sequence for work in decoding]
+        if rest.steps:
+            self.depths.rested(rest)
+            spend(rest.sequences, rest.glancing)
+        if self.last is not None and self.last.goes_on_with(decoding):
+            steps = rest.steps if rest.sequences == sequences else []  # those of an answer before are over
+            if steps or self.last.n_rows == len(decoding):
+                self.depths.wait((started - self.ended - self.followed - sum(steps)) / (1 + len(steps)))
         is_guessing = self.model is not None and not self.depths.guesses_rest
         every = 0 if is_guessing else self.depths.glances(sequences)
-        self.rest.begin(sequences if every else (), every, first, now)
-        self.rest.is_on = every > 0
+        rest.begin(sequences, [self._drafter(one) for one in sequences], every, first)
+        seconds = time.perf_counter() - started + self.unspent
+        if is_guessing:  # these are why there is no rest
+            self.depths.lose(seconds - self.recorded)
+        spend(sequences, seconds)
+        self.followed = self.recorded = self.unspent = 0.0
 
-    def _end_rest(self, now: float) -> None:
-        """Record the steps of a rest, if there was one, and the time between them where the same answers go on now."""
-        rest = self.rest
-        if steps := rest.steps:
-            self.depths.rested(rest)
-            if rest.is_on:
-                self.depths.wait((now - rest.started - sum(steps)) / len(steps))
-            spend(rest.sequences, self.unspent + rest.glancing)
-            self.unspent = 0.0
-            rest.steps = []
-        rest.sequences, rest.is_on = (), False
+    def _drafts(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
+        rows = self.most_rows - len(decoding)
+        most = [self._most(work, rows) for work in decoding]
+        for work, n in zip(decoding, most, strict=True):
+            work.sequence.figures.n_searched += n > 0
+        drafts = [self._draft(work.sequence, n) for work, n in zip(decoding, most, strict=True)]
+        if self.model is not None and not self.depths.guesses_rest:
+            drafts = self._guess(self.model, decoding, drafts, most, rows)
+        if not any(draft.tokens for draft in drafts):
+            return []
+        depths = self.depths.choose(decoding, drafts, rows)
+        return [draft.tokens[:depth] for draft, depth in zip(drafts, depths, strict=True)]
 
-    def _end_streak(self) -> None:
-        """Record the steps of a streak, if there was one."""
-        streak = self.streak
-        if streak.sequence is not None and streak.n_right:
-            streak.sequence.figures.saved_seconds += self.depths.went_on(streak)
-        streak.sequence, streak.is_on, streak.n_right = None, False, 0
+    def _guess(
+        self,
+        model: GuessingProgram,
+        decoding: Sequence[StepWork],
+        drafts: list[DraftedTokens],
+        most: Sequence[int],
+        rows: int,
+    ) -> list[DraftedTokens]:
+        """The same drafts, and guesses of a program where it is likelier to be right."""
+        wanting = [
+            index
+            for index, work in enumerate(decoding)
+            if most[index] > 0 and self.depths.prefers_guess(work.sequence, drafts[index])
+        ]
+        sequences = [decoding[index].sequence for index in wanting]
+        rows_left = rows - sum([len(draft.tokens) for index, draft in enumerate(drafts) if index not in wanting])
+        depth = min(
+            max([most[index] for index in wanting], default=0), self.depths.wish(sequences, decoding, rows_left)
+        )
+        if depth <= 0 or not self._is_ready(model, sequences):
+            return drafts
+        started = time.perf_counter()
+        guesses = model.draft(sequences, depth)
+        seconds = time.perf_counter() - started
+        self.depths.guessed(max(len(guess.tokens) for guess in guesses), seconds)
+        self.recorded += seconds
+        for index, guess in zip(wanting, guesses, strict=True):
+            if guess.tokens:
+                drafts[index] = guess._replace(tokens=guess.tokens[: most[index]])
+        return drafts
 
-    def _break_streak(self, work: StepWork) -> None:
-        """Record a streak up to this step, whose draft is not all right, and which is settled like others."""
-        draft, seconds = self.streak.drafts.pop(), self.streak.seconds.pop()
-        self._end_streak()
-        self.depths.went_wrong(work, draft, seconds)
+    def _is_ready(self, model: GuessingProgram, sequences: Sequence[GenerationState]) -> bool:
+        """Whether a program can draft for one of these, once it has read on where that is worth it: of an answer that
+        is time lost on drafts; a prompt is read once."""
+        is_ready = False
+        for sequence in sequences:
+            if n_behind := model.n_behind(sequence):
+                if self.depths.worth_reading(sequence, n_behind):
+                    self._catch_up(model, sequence, is_answer=sequence.n_generated >= n_behind)
+                n_behind = model.n_behind(sequence)
+            is_ready = is_ready or not n_behind
+        return is_ready
+
+    def _catch_up(self, model: GuessingProgram, sequence: GenerationState, is_answer: bool) -> None:
+        started = time.perf_counter()
+        n_read = model.catch_up(sequence)
+        seconds = time.perf_counter() - started
+        if n_read:
+            self.depths.guessing.read(n_read, seconds)
+        if is_answer:
+            self.depths.lose(seconds)
+        self.recorded += seconds
 
     def _most(self, work: StepWork, rows: int) -> int:
         """Tokens that are worth guessing after a sequence."""
@@ -230,10 +219,16 @@ class Speculation:
                 drafter.read(sequence.token_ids, one.n)
 
     def _drafter(self, sequence: GenerationState) -> Drafter | None:
-        drafter = self.drafters.get(sequence.number)
-        if drafter is None and self.new_drafter is not None:
-            drafter = self.drafters[sequence.number] = self.new_drafter(sequence)
-        return drafter
+        if self.new_drafter is not None and sequence.number not in self.drafters:
+            self.drafters[sequence.number] = self.new_drafter(sequence)
+        return self.drafters.get(sequence.number)
+
+    def _draft(self, sequence: GenerationState, most: int) -> DraftedTokens:
+        drafter = self._drafter(sequence) if most > 0 else None
+        if drafter is None:
+            return NOTHING
+        draft = drafter.draft(sequence.token_ids, most)
+        return draft if sequence.images is None else draft.until(sequence.images.token_id)
 
 
 def spend(sequences: Sequence[GenerationState], seconds: float) -> None:

@@ -179,12 +179,12 @@ def test_tokens_that_places_agree_on_are_counted_by_themselves() -> None:
     world = World(lambda rows: 1.0, right=0.5, n=60)
     record, draft = world.depths.records[world.sequence.number], DraftedTokens((5,) * 6, EVIDENCE, agreed=2)
     for _ in range(20):
-        record.verify(draft)
+        assert len(record.verify(draft)) == 6
         record.learn(6, 2)
-    agreed, others = record.verify(draft)
-    assert agreed > 0.9
-    assert others < 0.2
-    assert record.verify(draft._replace(agreed=0)) == (others, others)
+    likely = record.verify(draft)
+    assert min(likely[:2]) > 0.9
+    assert max(likely[2:]) < 0.2
+    assert record.verify(draft._replace(tokens=(5,))) == likely[:1]
 
 
 def test_what_a_draft_gained_is_what_its_steps_would_have_taken_less_its_rows() -> None:
@@ -373,7 +373,7 @@ def rests(depths: Depths, answers: list[GenerationState], glance: float, n: int)
     """Let n steps of some answers pass without drafts, glances taking so long for each -> how many there were."""
     rest, n_glances = Rest(), 0
     while n > 0:
-        rest.begin(answers, depths.glances(answers), FIRST, 0.0)
+        rest.begin(answers, [None] * len(answers), depths.glances(answers), FIRST)
         rest.steps = [1.0] * min(n, MOST)
         rest.n_glances = sum(step < FIRST or step % rest.every == 0 for step in range(len(rest.steps)))
         rest.glancing = rest.n_glances * glance * len(answers)
@@ -416,7 +416,7 @@ def test_what_may_lose_nothing_is_not_glanced_for() -> None:
 
 def test_steps_of_rest_cost_what_most_of_them_took() -> None:
     depths, answers, rest = Depths(), [begun()], Rest()
-    rest.begin(answers, 1, 0, 0.0)
+    rest.begin(answers, [None], 1, 0)
     rest.steps = [1.0, 1.0, 90.0, 1.1, 80.0]
     depths.rested(rest)
     assert depths.cost.of(1) == 1.1

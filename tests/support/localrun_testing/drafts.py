@@ -12,7 +12,6 @@ from localrun.engine.load import LoadedModel, load
 from localrun.engine.speculation.depth import MOST_DEPTH, Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter
 from localrun.engine.speculation.speculation import Speculation
-from localrun.engine.speculation.streak import Streak
 from localrun.engine.step_plan import StepWork
 from localrun_testing.small_model import VOCAB_SIZE
 
@@ -34,12 +33,6 @@ class Deepest(Depths):
 
     def settle(self, work: StepWork, n_accepted: int) -> float:
         return 0.0
-
-    def went_on(self, streak: Streak) -> float:
-        return 0.0
-
-    def went_wrong(self, work: StepWork, draft: DraftedTokens, seconds: float) -> None:
-        pass
 
     def lose(self, seconds: float) -> None:
         pass
@@ -65,6 +58,9 @@ class KnowingText:
     """A drafter that notes nothing."""
 
     def read(self, token_ids: Sequence[int], most: int) -> bool:
+        return True
+
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
         return True
 
     def close(self) -> None:

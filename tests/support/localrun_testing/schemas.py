@@ -73,7 +73,7 @@ COMPLETION = {
     "replayed_tokens": field(WHOLE, "computed again for layers whose window had moved on", minimum=0),
     "drafted_tokens": field(WHOLE, "guessed tokens of the answer, verified several in a step", minimum=0),
     "accepted_tokens": field(WHOLE, "of the drafted tokens, the right ones: each saved a step", minimum=0),
-    "draft_searches": field(WHOLE, "times that tokens to guess were weighed against their cost", minimum=0),
+    "draft_searches": field(WHOLE, "times that tokens to guess were looked for", minimum=0),
     "draft_gain": field(
         [NUMBER, "null"], "times as fast as without guesses, estimated from what its steps took; null: none", minimum=0
     ),
