@@ -130,7 +130,7 @@ class Request:
     ctx: int | None = None  # tokens that prompt and answer may have, if the model is loaded for more
     priority: Priority = "interactive"  # who goes first where several ask at once
     deadline: float | None = None  # seconds from when it is asked for: the answer ends then with what there is
-    gather_ms: int = GATHER_MS  # milliseconds in which events are collected before they are sent together
+    gather_ms: int = GATHER_MS  # milliseconds that words may wait for the end of a step, to be sent together
     prompt_ids: tuple[int, ...] = ()  # taken as they are
     add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
     verbatim: bool = False  # the whole answer is text: thinking is not separated from it

@@ -48,6 +48,7 @@ class LocalClient:
     def __init__(self, options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> None:
         self._options: LoadOptions | None = options
         self._lock = threading.Lock()  # held while it is loaded again
+        self._at_step_end: Callable[[], None] = lambda: None
         self._note = ""  # goes with the next answer
         self._shown_notes: set[str] = set()  # notes of the disk cache that an answer already carried
         self._load(progress)
@@ -55,6 +56,7 @@ class LocalClient:
     def _load(self, progress: ProgressCallback = lambda done, total: None) -> None:
         assert self._options is not None
         self.model: LoadedModel = load(self._options, progress)
+        self.model.engine.runner.at_step_end = self._at_step_end
         self._warming: GenerationHandle | None = None
         self._closing = weakref.finalize(self, self.model.close)
 
@@ -64,6 +66,10 @@ class LocalClient:
         client = cls.__new__(cls)
         client.model, client._warming, client._options, client._note, client._shown_notes = model, None, None, "", set()
         return client
+
+    def watch_steps(self, at_end: Callable[[], None]) -> None:
+        """Have the engine's thread call `at_end` where each step ends, before it chooses tokens."""
+        self._at_step_end = self.model.engine.runner.at_step_end = at_end
 
     @property
     def info(self) -> ModelInfo:

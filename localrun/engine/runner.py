@@ -1,6 +1,6 @@
 """Runs steps: turns a plan into a StepInput, replays the program, hands back logits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,12 +65,14 @@ class Runner:
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude, r.axes) for r in config.ropes]
         self.query_scale = config.query_scale
         self.has_spans = config.image_spans
+        self.at_step_end: Callable[[], None] = lambda: None  # called before tokens are chosen
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
         before = self.executor.device_steps
         logits = self.submit(plan, cancel).result()
+        self.at_step_end()
         if (now := self.executor.device_steps) is not before:  # on a processor it is
             for work in plan.work:
                 work.sequence.figures.count_steps(now.since(before))

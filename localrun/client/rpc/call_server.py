@@ -1,6 +1,5 @@
 """Serve calls that arrive as frames, with an engine of this process or one that it uses."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Cancellation, EngineClient
 from localrun.client.measure import Explainer
 from localrun.client.rpc.codec import WireError
-from localrun.client.rpc.gathering import Gathering
+from localrun.client.rpc.outbox import Outbox
 from localrun.client.rpc.wire import (
     Alive,
     Attach,
@@ -39,10 +38,7 @@ from localrun.client.rpc.wire import (
     View,
     Viewed,
     as_failure,
-    is_mid_answer,
     is_words,
-    merged,
-    pack,
     read_messages,
 )
 
@@ -55,12 +51,10 @@ class CallServer:
 
     def __init__(self, replies: BinaryIO, client: EngineClient | None = None) -> None:
         self._client = client
-        self._outbox: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
-        self._jobs: dict[int, _Job] = {}
+        self._outbox = Outbox(replies, self._leave)
+        self._jobs: dict[int, Cancellation] = {}
         self._is_working = threading.Event()
-        self._cannot_wait = threading.Event()  # there is more to send than further words, or a new call
         self._is_over = False
-        start_thread(self._send, replies)
         start_thread(self._show_life)
 
     def answer_all(self, calls: BinaryIO) -> None:
@@ -72,10 +66,9 @@ class CallServer:
     def end(self) -> None:
         """Send pending events, cancel calls under way, and stop."""
         self._is_over = True
-        self._outbox.put(None)
+        self._outbox.close()
         for job in list(self._jobs.values()):
             job.cancel()
-        self._cannot_wait.set()
         self._is_working.set()
 
     def _take(self, call: Call) -> None:
@@ -83,12 +76,11 @@ class CallServer:
             if (job := self._jobs.get(call.number)) is not None:
                 (job.cancel if isinstance(call.ask, Cancel) else job.raise_priority)()
             return
-        self._jobs[call.number] = job = _Job()
+        self._jobs[call.number] = job = Cancellation()
         self._is_working.set()
-        self._cannot_wait.set()
         THREADS.run(partial(self._answer, call, job))
 
-    def _answer(self, call: Call, job: "_Job") -> None:
+    def _answer(self, call: Call, job: Cancellation) -> None:
         try:
             match call.ask:
                 case Load(options):
@@ -119,15 +111,19 @@ class CallServer:
     def _check(self, number: int, options: LoadOptions, freed: int) -> None:
         raise UsageError("this engine is loaded already")
 
-    def _generate(self, number: int, request: Request, job: "_Job") -> None:
+    def _generate(self, number: int, request: Request, job: Cancellation) -> None:
         client = self._loaded()
-        job.gathering = gathering = Gathering(request.gather_ms)
         self._say(number, Begun())
+        has_begun = False
         for event in job.watch(client.generate(request)):
-            can_wait = gathering.can_wait(time.monotonic()) if is_words(event) else isinstance(event, Prefill)
-            self._say(number, Events((event,)), can_wait)
+            reply = Reply(number, Events((event,)))
+            if isinstance(event, Prefill) or (has_begun and is_words(event)):
+                self._outbox.put_words(reply, request.gather_ms / 1000)
+            else:
+                self._outbox.put(reply)
+            has_begun = has_begun or is_words(event)
 
-    def _explain(self, number: int, topic: str, job: "_Job") -> None:
+    def _explain(self, number: int, topic: str, job: Cancellation) -> None:
         client = self._loaded()
         if not isinstance(client, Explainer):
             raise UsageError("this engine measures nothing")
@@ -144,34 +140,16 @@ class CallServer:
             raise UsageError("no model is loaded")
         return self._client
 
-    def _say(self, number: int, answer: ReplyContent | Alive | Ended, can_wait: bool = False) -> None:
+    def _say(self, number: int, answer: ReplyContent | Alive | Ended) -> None:
         self._outbox.put(Reply(number, answer))
-        if not can_wait:
-            self._cannot_wait.set()
 
     def _show_life(self) -> None:
         while self._is_working.wait() and not self._is_over:
-            self._say(0, Alive(), can_wait=True)
+            self._say(0, Alive())
             time.sleep(ALIVE_SECONDS)
             self._is_working.clear()
             if self._jobs or self._is_over:  # looked at last: one that comes now sets it again
                 self._is_working.set()
-
-    def _send(self, replies: BinaryIO) -> None:
-        """Send replies until the end, or until the other side is gone."""
-        is_last = False
-        with suppress(OSError):
-            while not is_last:
-                said = [self._outbox.get()]
-                while not self._outbox.empty():
-                    said.append(self._outbox.get())
-                is_last = None in said
-                waiting = [reply for reply in said[: said.index(None) if is_last else None] if reply is not None]
-                replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
-                replies.flush()
-                if not is_last and is_mid_answer(waiting):
-                    self._gather()
-        self._leave()
 
     def _has_failed(self, error: LocalrunError) -> None:
         """Hook for a call that was answered with an error."""
@@ -179,32 +157,9 @@ class CallServer:
     def _leave(self) -> None:
         """Hook for the end of the channel."""
 
-    def _gather(self) -> None:
-        """Wait for as long as every answer allows, or until something cannot wait."""
-        now, answers = time.monotonic(), [job.gathering for job in list(self._jobs.values())]
-        left = [one.time_left(now) for one in answers if one is not None]
-        if self._cannot_wait.wait(min(left, default=0)):
-            self._cannot_wait.clear()
-
-
-class _Job(Cancellation):
-    """A call under way, and how the words of its answer wait."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gathering: Gathering | None = None
-
 
 def start_thread(target: Callable[..., None], *arguments: object) -> None:
     threading.Thread(target=target, args=arguments, daemon=True).start()
-
-
-def _packed(reply: Reply) -> bytes:
-    try:
-        return pack(reply)
-    except WireError as error:
-        failed = EngineError(f"the engine's answer cannot be sent: {error}", "please report this")
-        return pack(Reply(reply.number, as_failure(failed)))
 
 
 def _unexpected(error: Exception) -> LocalrunError:

@@ -8,7 +8,7 @@ any field of any message, so a peer of another version is noticed at its first f
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, TypeVar, assert_never
 
 from localrun.base import errors
@@ -233,7 +233,7 @@ def _read_exactly(stream: BinaryIO, length: int) -> bytearray:
     return body
 
 
-def merged(replies: list[Reply]) -> Iterator[Reply]:
+def merged(replies: Sequence[Reply]) -> Iterator[Reply]:
     """The same replies in fewer messages: consecutive events in one, and only the last of consecutive progress."""
     held: Reply | None = None
     for reply in replies:
@@ -250,12 +250,6 @@ def merged(replies: list[Reply]) -> Iterator[Reply]:
         held = reply
     if held is not None:
         yield held
-
-
-def is_mid_answer(replies: list[Reply]) -> bool:
-    """Whether an answer is being written and does not end here, so that more of its words will follow soon."""
-    events = [event for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events]
-    return any(map(is_words, events)) and not any(isinstance(event, Done) for event in events)
 
 
 def is_words(event: Event) -> bool:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from localrun.base.errors import DeviceLostError, LocalrunError
 from localrun.base.request import LoadOptions, ProgressCallback
@@ -18,7 +18,16 @@ from localrun.client.interface import EngineClient
 from localrun.client.rpc.call_server import CallServer, start_thread
 from localrun.client.rpc.wire import Checked, Loaded, Progress
 
-OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineClient]
+
+class EngineHere(EngineClient, Protocol):
+    """One loaded model of this process."""
+
+    def watch_steps(self, at_end: Callable[[], None]) -> None:
+        """Have the engine's thread call `at_end` where each step ends, before it chooses tokens."""
+        ...
+
+
+OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineHere]
 
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process is ended before those that hold the user's text
@@ -32,7 +41,7 @@ def main() -> None:
     serve(_open_local)
 
 
-def _open_local(options: LoadOptions, progress: ProgressCallback) -> EngineClient:
+def _open_local(options: LoadOptions, progress: ProgressCallback) -> EngineHere:
     from localrun.client.local import LocalClient
 
     return LocalClient(options, progress)
@@ -62,7 +71,9 @@ class Worker(CallServer):
         os._exit(0)
 
     def _load(self, number: int, options: LoadOptions) -> None:
-        self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
+        client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
+        client.watch_steps(self._outbox.step_ends)
+        self._client = client
         self._say(number, Loaded(self._client.info))
 
     def _check(self, number: int, options: LoadOptions, freed: int) -> None:

@@ -11,7 +11,7 @@ from localrun.server.refusal import Refusal
 from localrun.storage.block_file import digest
 from localrun.storage.programs import API_CHATS
 
-GATHER_MS = 30  # of a stream: a token may wait for the next, as sending costs 1.5 ms of a core
+GATHER_MS = 30  # of a stream: words may wait for the end of a step, when sending them costs least
 SESSION_HEADERS = (
     *("session-id", "session_id", "thread-id", "x-session-id", "x-session-affinity"),
     *("x-conversation-id", "x-openwebui-chat-id"),

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from localrun.base.errors import DeviceLostError, DoesNotFitError, ModelFileError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event, MemoryFigures, ModelInfo, Prefill, StopReason, Timings, Token
@@ -23,6 +23,7 @@ class CountingEngine:
 
     def __init__(self, options: LoadOptions, progress: ProgressCallback) -> None:
         self.options = options
+        self._end_step: Callable[[], None] = lambda: None
         match options.name:
             case "huge":
                 raise DoesNotFitError("it does not fit", "take a smaller one")
@@ -45,6 +46,9 @@ class CountingEngine:
         progress(100, 100)
         backend = "fake" if options.backend == "auto" else options.backend
         self.info = ModelInfo(options.name, "", "fake", "F32", backend, "f32", options.ctx or 128, 100, 1.5)
+
+    def watch_steps(self, at_end: Callable[[], None]) -> None:
+        self._end_step = at_end
 
     def generate(self, request: Request) -> Generation:
         what, *numbers = (request.prompt or "count 3 0").split()
@@ -76,10 +80,12 @@ class CountingEngine:
             if cancelled.wait(seconds):
                 reason = "cancelled"
                 break
+            self._end_step()
             text += f"{number} "
             yield Token(number, f"{number} ", "answer")
         if what != "count":
-            time.sleep(0.3)  # what was said has left
+            time.sleep(0.3)
+            self._end_step()  # with which what was said leaves
             getattr(self, what)()
         yield Done(completion(text, reason, self.info), (1, 2))
 
