@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -18,6 +19,7 @@ from localrun.base.sanitize import Cleaner, clean
 from localrun.cli.word_wrap import WordWrap
 
 ONE_OR_MANY = 'localrun run "…" answers one prompt, localrun chat is a plain chat'
+_TERM_CELLS = 22  # longer terms have what they mean below them
 FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
 
 
@@ -99,6 +101,18 @@ def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     cleaned = [[clean(cell, keep_newlines=False) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cleaned]
+
+
+def definitions(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Format terms and what they mean: beside them, wrapped there, and below a term that is long."""
+    at = min(max(len(term) for term, _ in rows), _TERM_CELLS) + 2
+    columns = shutil.get_terminal_size().columns
+    lines = []
+    for term, words in rows:
+        beside = textwrap.wrap(words, max(columns - at, at), break_on_hyphens=False)
+        lines += [term] if len(term) + 2 > at else [f"{term:{at}}{beside.pop(0)}"]
+        lines += [" " * at + line for line in beside]
+    return lines
 
 
 def note(text: str) -> None:

@@ -54,6 +54,46 @@ def test_a_typed_chat_is_kept(faces: Faces, monkeypatch: Patch, chats: ChatStore
     assert "context 16 of 128" in err
 
 
+def test_what_another_program_writes_meanwhile_is_told(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    def typed() -> Iterator[str]:
+        yield "one"
+        other = ChatStore(chats.folder).open(only(chats).id)
+        other.add_answer(other.add_user("theirs?").id, "theirs.")
+        yield "two"
+        first = next(message for message in other.tree.messages() if message.role == "assistant")
+        other.add_answer(other.add_user("a branch?", first.id).id, "a branch.")
+        yield "three"
+        chats.delete(other.id)
+        yield "four"
+
+    type_in(monkeypatch, typed=typed())
+    code, _, err = faces.run("chat")
+    assert code == 0
+    below, branch, deleted = "meanwhile, and this goes below it:", "on another branch: /branch", "deleted this chat"
+    assert f"{below})\nYou: theirs?\nModel: theirs.\n" in err
+    assert err.count("Another localrun") == 3
+    assert err.index(below) < err.index(branch) < err.index(deleted)
+    assert contents(faces.clients[0].requests[1])[-3:] == ["theirs?", "theirs.", "two"]
+    assert shown(only(chats))[-2:] == ["four", "You said four."]
+
+
+def test_retry_means_the_last_question_of_another_program(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    chat = chats.create()
+    first = chat.add_user("first?")
+
+    def typed() -> Iterator[str]:
+        other = ChatStore(chats.folder).open(chat.id)
+        other.add_answer(first.id, "first.")
+        other.add_answer(other.add_user("second?").id, "second.")
+        yield "/retry"
+
+    type_in(monkeypatch, typed=typed())
+    _, _, err = faces.run("chat", "-c")
+    assert "your last message there has no answer" in err
+    assert "You: first?\nModel: first.\nYou: second?\nModel: second.\n" in err
+    assert contents(faces.request) == ["first?", "first.", "second?"]
+
+
 @pytest.mark.parametrize("arguments", [(), ("--no-history",)])
 def test_a_piped_chat_is_not_kept(faces: Faces, monkeypatch: Patch, home: Path, arguments: tuple[str, ...]) -> None:
     script(monkeypatch, "one\n/list\n")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from localrun.cli.console import note
+from localrun.cli.console import definitions, note
 from localrun.cli.word_wrap import WordWrap
 
 TEXTS = st.text(st.sampled_from("ab 语\n\t|`"), max_size=60)
@@ -47,3 +47,14 @@ def test_notes_on_a_terminal_are_broken_between_words(
     whole, *broken = capsys.readouterr().err.splitlines()
     assert whole == " ".join(broken) == line
     assert max(map(len, broken)) <= 20
+
+
+def test_what_a_term_means_stands_beside_it_and_below_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    rows = [("/pin", "to the top of the list of chats"), ("/set NAME VALUE|NAME ONLY", "as in --max-tokens 5")]
+    assert definitions(rows) == [
+        "/pin                    to the top of the list of",
+        "                        chats",
+        "/set NAME VALUE|NAME ONLY",
+        "                        as in --max-tokens 5",
+    ]

@@ -336,6 +336,10 @@ def test_where_there_is_too_much_it_is_said_and_a_folder_leads_on(tree: Path, mo
         await until(pilot, lambda: composer.attachments)
         await pilot.press("@", *"src")
         await until_text(pilot, "src/  folder")
+        await pilot.press("up", "tab")  # on the words about it, which stand for nothing
+        assert composer.editor.text == "see @src"
+        await pilot.press("slash")
+        await until_text(pilot, "all of this folder")
         await pilot.press("enter")
         await until(pilot, lambda: len(composer.attachments) == 3)
         await ask(pilot, "?")

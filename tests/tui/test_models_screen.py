@@ -24,9 +24,11 @@ from localrun.client.worker.client import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import fits
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
+from localrun.hub.disk.stored import StoredModel
 from localrun_tui.screens.dialogs.ask import AskText
-from localrun_tui.screens.models.model_rows import used_when
-from localrun_tui.screens.models.model_sections import HubSection
+from localrun_tui.screens.models.model_items import disk_items
+from localrun_tui.screens.models.model_rows import DiskRow, used_when
+from localrun_tui.screens.models.model_sections import DiskSection, HubSection
 from localrun_tui.screens.models.models_screen import ModelsScreen
 from localrun_tui.widgets.model_path_field import is_typed_path, longer_path
 
@@ -99,7 +101,7 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
 
     loaded = replace(INFO, path=str(stored / "mine-F32.gguf"))
     app = ScreenApp(ModelsScreen(loaded))
-    drive(app, steps)
+    drive(app, steps, LARGE)
     assert isinstance(app.answer, ModelChoice)
     assert app.answer.stored.name == "mine"
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 0, "f16")
@@ -114,6 +116,26 @@ def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
         await until(pilot, lambda: path in "".join(screen_text(pilot.app).split()))
 
     drive(ScreenApp(ModelsScreen(INFO)), steps, SMALL)
+
+
+def test_names_and_marks_are_whole_at_80_columns_and_owners_tell_namesakes_apart() -> None:
+    def row(name: str) -> DiskRow:
+        return DiskRow(StoredModel(name, "Q4_1", Path(f"/{name}.gguf"), 1, "gguf", "hub"))
+
+    rows = [row("SomeLab/Small-135M-Instruct-GGUF"), row("one/twin-GGUF"), row("two/twin-GGUF")]
+    shown = [item.row.lines(77)[0].plain for item in disk_items(rows, rows[0].model.path)]
+    assert [line.split("  ")[0] for line in shown] == ["Small-135M-Instruct-GGUF", "one/twin-GGUF", "two/twin-GGUF"]
+    assert "GGUF  default " in shown[0]
+    app = ScreenApp(ModelsScreen())
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        section = pilot.app.screen.query_one(DiskSection)
+        await until_text(pilot, "builtin")
+        section.show_only([one.model for one in rows])
+        look_for(pilot, "somelab")  # which is not shown
+        await until(pilot, lambda: [item.value.model.name for item in section.items] == [rows[0].model.name])
+
+    drive(app, steps)
 
 
 def test_letters_go_to_the_box_although_another_list_comes_behind_the_key(stored: Path) -> None:
@@ -225,7 +247,7 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
         assert len([seen for seen in hub.seen if seen.path == "/api/models"]) == 1
         monkeypatch.setattr(HubSection, "DEBOUNCE", 0.01)
         look_for(pilot, "~/my-models")
-        await until_text(pilot, "Enter opens ~/my-models")
+        await until_text(pilot, "Tab completes it, Enter opens it")
         look_for(pilot, "locked")
         await until_text(pilot, "asks for consent")
         assert len([seen for seen in hub.seen if seen.path == "/api/models"]) == 2
@@ -329,7 +351,7 @@ def test_a_model_is_opened_by_its_path_and_several_are_listed(tmp_path: Path) ->
         await until_text(pilot, "builtin")
         await pilot.press("slash")
         look_for(pilot, str(elsewhere / "own-F16.gguf"))
-        await until_text(pilot, f"Enter opens {elsewhere / 'own-F16.gguf'}")
+        await until_text(pilot, "Tab completes it, Enter opens it")
         await pilot.press("enter")
         await until_text(pilot, "LONGEST")
         assert "own" in screen_text(pilot.app).splitlines()[0]

@@ -75,6 +75,7 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
             assert read_settings().temperature == 0.7
         await pilot.press("ctrl+u", *"0.2", "enter")
         await until(pilot, lambda: "0.2" in line_of(pilot.app, "temperature"))
+        await until_text(pilot, "del Default")
         await pilot.press("delete")
         await until(pilot, lambda: line_of(pilot.app, "temperature").endswith("default"))
 
@@ -214,6 +215,7 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         await until_text(pilot, "cellar")
         assert [one.name for one in read_endpoints()] == ["cellar"]
         go_to(pilot, "server cellar")
+        await until_text(pilot, "del Forget")
         await pilot.press("delete")
         await until_text(pilot, "Forget the server cellar?")
         await pilot.press("y")

@@ -41,6 +41,9 @@ def test_values_of_an_argument_are_offered_and_run() -> None:
         await pilot.press("o")
         await until(pilot, lambda: [one.argument for one in composer(pilot).menu.shown] == ["roll", "drop"])
         await pilot.press("l", "tab")
+        await until(pilot, lambda: composer(pilot).editor.text == "/policy roll")
+        assert "When the context is full" not in screen_text(app)  # Tab completes, as in a shell
+        await pilot.press("enter")
         await until_text(pilot, "When the context is full: roll on")
         assert composer(pilot).editor.text == ""
 
@@ -110,6 +113,8 @@ def test_a_command_is_chosen_in_the_menu_by_keys() -> None:
         assert composer(pilot).menu.is_open
         await pilot.press("ctrl+u", "slash", *"sea", "tab")
         assert composer(pilot).editor.text == "/search "
+        await pilot.press("ctrl+u", "slash", *"und", "tab", "tab")
+        assert composer(pilot).editor.text == "/undo"
         await pilot.press("ctrl+u", "slash", *"retr", "enter")
         await until(pilot, lambda: sources(pilot) == ["hello", "Two."])
         assert composer(pilot).editor.text == ""

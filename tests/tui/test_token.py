@@ -51,7 +51,7 @@ def test_the_token_is_masked_and_goes_to_huggingface_hub_only(kept: list[str], h
 
 
 def test_what_is_no_token_or_is_refused_is_said_without_it(kept: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for wrong in ("", "token", "hf_", "hf_ab cdefghijkl", "hf_äbcdefghijkl"):
+    for wrong in ("", "token", "hf_", "hf_short", "hf_ab cdefghijkl", "hf_äbcdefghijkl"):
         with pytest.raises(UsageError, match="this is no token"):
             keep_token(wrong)
     assert kept == []

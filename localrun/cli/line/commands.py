@@ -20,17 +20,19 @@ from localrun.chat.commands import (
 from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.turn import preview_request
-from localrun.cli.console import is_terminal, note, tell
+from localrun.cli.console import definitions, is_terminal, note, tell
 from localrun.cli.line import shelf as chat_shelf
 from localrun.cli.line import shown as chat_shown
 from localrun.cli.line.chat import LineChat
 from localrun.cli.line.files import attach, read_file, size_images, take_named
+from localrun.cli.line.others import tell_others
 from localrun.cli.line.prompts import keep_last, use_prompt
 from localrun.cli.stats import show_stats
 
 
 def take(chat: LineChat, text: str) -> None:
     """Send a message or run a command. EOFError for the command that leaves the chat."""
+    tell_others(chat)
     found = command_in(text, "plain")
     if found is None:
         text = unescaped(text)
@@ -42,10 +44,10 @@ def take(chat: LineChat, text: str) -> None:
 
 def _help(chat: LineChat, _: str) -> None:
     commands = commands_of("plain").values()
-    width = max(len(command.usage) for command in commands)
-    note("\n".join(f"{one.usage:{width}}  {one.title}: {one.help}" for one in commands))
+    note("\n".join(definitions([(one.usage, f"{one.title}: {one.help}") for one in commands])))
     note(
-        "@FILE inside a message attaches it. A line that ends in \\ continues on the next one. Ctrl-C stops an answer."
+        "@FILE inside a message attaches it. A line that ends in \\ continues on the next one, and three quotes begin "
+        "and end a message of several lines. Ctrl-C stops an answer."
     )
 
 

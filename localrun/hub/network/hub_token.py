@@ -15,7 +15,7 @@ def keep_token(token: str) -> None:
     """Have huggingface-hub check a token with the hub, and keep it. HubError where it does not; none has the token."""
     token = token.strip()
     if not _TOKEN.fullmatch(token):
-        raise UsageError("this is no token: one begins with hf_", f"copy it from {TOKENS_PAGE}")
+        raise UsageError("this is no token: one is hf_ and at least 8 letters or digits", f"copy it from {TOKENS_PAGE}")
     if named := next((name for name in _PLACES if os.environ.get(name)), None):
         raise UsageError(f"{named} is set and goes before any other token", f"unset {named}, or set it to this token")
     from huggingface_hub import login

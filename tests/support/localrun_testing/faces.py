@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -40,9 +40,9 @@ def script(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw, encoding="utf-8"))
 
 
-def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
-    """Let a person type these lines at a terminal, then Ctrl-D."""
-    typed = iter(lines)
+def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str, typed: Iterator[str] | None = None) -> None:
+    """Let a person type these lines at a terminal, or those of `typed`, each as it is asked for; then Ctrl-D."""
+    typed = typed or iter(lines)
 
     def read(prompt: str) -> str:
         try:

@@ -9,6 +9,7 @@ from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
+    from localrun.chat.other_writers import Others
     from localrun.client.choice import ModelChoice
     from localrun_tui.state.pending_consent import PendingConsent
     from localrun_tui.state.turn import Turn
@@ -92,11 +93,10 @@ class ChatChanged(Message):
 
 @dataclass
 class WrittenElsewhere(Message):
-    """Another program wrote in `chat`; `words` say so to the user. `on_branch`: not in what is shown."""
+    """Another program wrote in `chat`."""
 
     chat: "Chat"
-    words: str
-    on_branch: bool
+    what: "Others"
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """A list of rows in columns: a heading, words to filter by, and what to do when it is empty."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
@@ -66,8 +66,10 @@ class ModelList(Vertical, Generic[T]):
     class Highlighted(Message):
         """Another item is highlighted, or it has changed, or there is none."""
 
-    def __init__(self, columns: Sequence[Column], *, id: str | None = None, chooses: bool = True) -> None:
-        """`chooses`: whether Enter does something."""
+    def __init__(
+        self, columns: Sequence[Column], *, id: str | None = None, chooses: Callable[[T], bool] = lambda value: True
+    ) -> None:
+        """`chooses`: whether Enter does something with an item."""
         super().__init__(id=id)
         self.columns = columns
         self._chooses = chooses
@@ -78,7 +80,7 @@ class ModelList(Vertical, Generic[T]):
 
     def compose(self) -> ComposeResult:
         yield Static(header(self.columns), id="head")
-        yield _Options(self._chooses)
+        yield _Options(self._may_choose)
         yield Static("", id="empty", markup=False)
 
     def on_mount(self) -> None:
@@ -94,6 +96,10 @@ class ModelList(Vertical, Generic[T]):
         options = self.query(OptionList)
         index = options.first().highlighted if options else None
         return self.items[index] if index is not None and index < len(self.items) else None
+
+    def _may_choose(self) -> bool:
+        item = self.highlighted
+        return item is not None and self._chooses(item.value)
 
     def show(self, items: Sequence[Item[T]], when_empty: str) -> None:
         """Other items; the highlight stays where it was if that is still there. `when_empty` says what to do then."""
@@ -167,13 +173,13 @@ class _Options(MarkedOptions, inherit_bindings=False):
         Binding("end", "last", show=False, id="list.last"),
     ]
 
-    def __init__(self, chooses: bool) -> None:
+    def __init__(self, may_choose: Callable[[], bool]) -> None:
         super().__init__(markup=False)
-        self._chooses = chooses
+        self._may_choose = may_choose
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "select":
-            return self._chooses and self.option_count > 0
+            return self._may_choose()
         return super().check_action(action, parameters)
 
 

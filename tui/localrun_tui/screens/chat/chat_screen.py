@@ -134,9 +134,12 @@ class ChatScreen(Screen[None]):
         self.run_guarded(self.pane.show(at=event.at))
 
     def on_written_elsewhere(self, event: messages.WrittenElsewhere) -> None:
+        from localrun.chat.other_writers import Others
+
         if event.chat is self.session.chat:
-            self.pane.notice.say(event.words)
-            rebuild = event.on_branch and self.transcript.is_at_end  # for its number; who reads further up stays there
+            on_branch = event.what is Others.WROTE_ELSEWHERE
+            self.pane.notice.say(event.what.value + (": Ctrl+↑ and ←→ go there" if on_branch else ""))
+            rebuild = on_branch and self.transcript.is_at_end  # for its number; who reads further up stays there
             self.run_guarded(self.pane.show(rebuild))
 
     def on_tool_asked(self, event: messages.ToolAsked) -> None:

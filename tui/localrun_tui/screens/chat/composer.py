@@ -162,15 +162,18 @@ class Composer(Vertical):
         self.offers.fill()
 
     def complete(self) -> None:
-        """Go into the folder that is highlighted, as in a shell; where one is in it, on to what it has."""
+        """Write what is highlighted, as in a shell, and run nothing; where it is written already, on to the next one.
+        Files are attached."""
         chosen = self.menu.chosen
-        if chosen is None or not chosen.leads_to:
+        if chosen is None or not chosen.value or (chosen.files and not chosen.leads_to):
             self.take()
-        elif chosen.leads_to == chosen.replaces:
+        elif self.editor.text == chosen.typed or (chosen.leads_to and chosen.leads_to == chosen.replaces):
             self.menu.move(1)
-        else:
+        elif chosen.leads_to:
             self.editor.take_back(chosen.replaces)
             self.editor.insert(chosen.leads_to)
+        else:
+            self.write(chosen.typed)
 
     def take(self) -> None:
         """Run the highlighted command, or write it where it takes an argument."""
@@ -182,7 +185,7 @@ class Composer(Vertical):
             self.editor.take_back(chosen.replaces)
             self.run_worker(self._attach_files(chosen.files), group="attach")
         elif not chosen.ends:
-            self.write(f"{chosen.value} ")
+            self.write(chosen.typed)
         elif chosen.value:
             self._run(chosen.value, chosen.argument)
 

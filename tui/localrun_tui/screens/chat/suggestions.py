@@ -38,6 +38,11 @@ class Suggestion:
     leads_to: str = ""
     files: tuple[FoundFile, ...] = ()
 
+    @property
+    def typed(self) -> str:
+        """The command with its argument, or up to where one is typed."""
+        return f"{self.value} {self.argument}" if self.argument or not self.ends else self.value
+
 
 def suggested_commands(text: str) -> list[Suggestion]:
     """Commands whose names have a text, else those that are described with it; none unless it is one word behind a

@@ -5,7 +5,6 @@ from typing import ClassVar, Protocol, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.widgets import Static
@@ -65,16 +64,15 @@ class DownloadsScreen(Page[ModelChoice | None]):
     ]
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="top"):
-            yield Static("Downloads", id="title")
-            yield DownloadBadge()
-        yield ModelList[Download](COLUMNS)
+        yield Static("Downloads", id="title")
+        yield ModelList[Download](COLUMNS, chooses=_goes_on)
         yield Static("", id="detail")
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.downloads = downloads_of(self)
         self.downloads.changed.subscribe(self, self._show)
+        self.downloads.look_for_unfinished()
         self._show(self.downloads)
         self.query_one(ModelList).options.focus()
         if active := [one for one in self.downloads.all() if one.active]:
@@ -110,7 +108,7 @@ class DownloadsScreen(Page[ModelChoice | None]):
         one: Download = event.item.value
         if one.choice is not None:
             self.dismiss(one.choice)
-        elif not one.active and one.state != "done":
+        elif _goes_on(one):
             self.downloads.resume(one.key)
 
     def action_back(self) -> None:
@@ -181,6 +179,11 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d}"
+
+
+def _goes_on(one: Download) -> bool:
+    """Whether Enter does something: it loads what is there, and resumes what is not on its way."""
+    return one.choice is not None or not (one.active or one.state == "done")
 
 
 def _item(one: Download) -> Item[Download]:

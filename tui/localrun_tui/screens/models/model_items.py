@@ -1,8 +1,13 @@
 """Rows of models for their lists, and the text about the highlighted one."""
 
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
 from textual.content import Content
 
 from localrun.base.units import gib
+from localrun.hub.catalogue import shown_name
 from localrun.hub.catalogue_rows import CatalogueRow
 from localrun_tui.screens.models.model_card import ModelCard, catalogue_card
 from localrun_tui.screens.models.model_rows import (
@@ -26,7 +31,7 @@ DISK_COLUMNS = (
     Column("PRECISION", 10),
     Column("SIZE", 9, right=True),
     Column("USED", 11, from_width=64),
-    Column("SOURCE", 13, from_width=72),
+    Column("SOURCE", 13, from_width=88),  # below that the names need the room
 )
 CATALOGUE_COLUMNS = (
     Column("MODEL"),
@@ -52,10 +57,18 @@ REMOTE_COLUMNS = (
 _MUTED = "$foreground-muted"
 
 
-def disk_item(row: DiskRow, is_default: bool, largest: int) -> Item[DiskRow]:
-    """A row; `largest` are the bytes of the largest model in the list."""
+def disk_items(rows: Sequence[DiskRow], default: Path | None = None) -> list[Item[DiskRow]]:
+    """Rows with the names that are shown everywhere; with the owners of repositories where two would be named alike."""
+    largest = max((row.model.bytes for row in rows), default=0)
+    shown = {row.model.name: shown_name(row.model.name) for row in rows}
+    alike = Counter(shown.values())
+    titles = {name: short if alike[short] == 1 else name for name, short in shown.items()}
+    return [_disk_item(row, titles[row.model.name], row.model.path == default, largest) for row in rows]
+
+
+def _disk_item(row: DiskRow, title: str, is_default: bool, largest: int) -> Item[DiskRow]:
     model = row.model
-    name = say(model.name)
+    name = say(title)
     if is_default:
         name += Content.styled("  default", "$text-accent")
     if row.obstacle:
@@ -69,7 +82,7 @@ def disk_item(row: DiskRow, is_default: bool, largest: int) -> Item[DiskRow]:
         say(used_when(model.last_used), _MUTED),
         say(SOURCES[model.source], _MUTED),
     )
-    return Item(f"{model.path}:{model.name}", Row(DISK_COLUMNS, cells), row)
+    return Item(f"{model.path}:{model.name}", Row(DISK_COLUMNS, cells), row, words=model.name)
 
 
 def disk_detail(row: DiskRow, card: ModelCard | None) -> Content:

@@ -55,17 +55,14 @@ class DiskSection(Section[DiskRow]):
 
         def done(answer: tuple[list[DiskRow], Path | None]) -> None:
             rows, default = answer
-            largest = max((row.model.bytes for row in rows), default=0)
             empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones; f opens a file or folder."
-            self.show([items.disk_item(row, row.model.path == default, largest) for row in rows], empty)
+            self.show(items.disk_items(rows, default), empty)
 
         self.load(work, done)
 
     def show_only(self, models: list[StoredModel]) -> None:
         """Show these instead, such as those of a folder that is not searched."""
-        rows = [DiskRow(model, obstacle=stored_obstacle(model)) for model in models]
-        largest = max((model.bytes for model in models), default=0)
-        self.show([items.disk_item(row, False, largest) for row in rows], "")
+        self.show(items.disk_items([DiskRow(model, obstacle=stored_obstacle(model)) for model in models]), "")
 
     def detail(self, item: Item[DiskRow]) -> Content:
         """Card of a model, once its file was read."""

@@ -18,8 +18,8 @@ Found = Callable[[list[StoredModel]], object]
 
 
 def how_to_open(text: str) -> str:
-    """The keys for a typed path; empty for words."""
-    return f"Enter opens {text.strip()}, Tab completes it" if is_typed_path(text) else ""
+    """The keys for a typed path, of which a part may be typed only; empty for words."""
+    return "A path: Tab completes it, Enter opens it" if is_typed_path(text) else ""
 
 
 def ask_for_path(screen: Screen[Any], found: Found, typed: str = "~/") -> None:

@@ -66,7 +66,7 @@ class RequestsScreen(Page[None]):
         with Horizontal(id="top"):
             yield Static("Requests", id="title")
             yield Static(say(self._source.address), id="address")
-        yield ModelList[RequestRow](COLUMNS, chooses=False)
+        yield ModelList[RequestRow](COLUMNS, chooses=lambda row: False)
         yield Static("", id="detail")
         yield KeyBar()
 

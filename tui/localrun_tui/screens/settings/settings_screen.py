@@ -63,7 +63,8 @@ class SettingsScreen(Page[frozenset[str]]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="settings.back"),
         Binding("slash", "search", "Search", id="settings.search", key_display="/"),
-        Binding("delete,backspace", "unset", "Default / delete", id="settings.unset", key_display="del"),
+        Binding("delete,backspace", "unset", "Default", id="settings.unset", key_display="del"),
+        Binding("delete,backspace", "forget", "Forget", id="settings.forget", key_display="del"),
     ]
 
     def __init__(self, flags: Mapping[str, Any] | None = None, info: ModelInfo | None = None) -> None:
@@ -131,13 +132,13 @@ class SettingsScreen(Page[frozenset[str]]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "search":  # in a field it is typed
             return not isinstance(self.focused, Input)
-        item = self._list.highlighted if action == "unset" and self.is_mounted else None
-        if action != "unset" or self._editing:
-            return action != "unset"
+        if action not in ("unset", "forget"):
+            return True
+        item = self._list.highlighted if self.is_mounted and not self._editing else None
         row = item.value if item else None
-        return (isinstance(row, SettingRow) and row.in_file) or (
-            isinstance(row, ServerRow) and row.endpoint is not None
-        )
+        if action == "unset":
+            return isinstance(row, SettingRow) and row.in_file
+        return isinstance(row, ServerRow) and row.endpoint is not None
 
     # ---- changing a setting
 
@@ -215,19 +216,22 @@ class SettingsScreen(Page[frozenset[str]]):
         self.app.push_screen(EndpointForm(endpoint, others), keep)
 
     def action_unset(self) -> None:
-        """Back to the default; of a server: gone."""
+        """Set the default again."""
         item = self._list.highlighted
-        row = item.value if item else None
-        if isinstance(row, SettingRow):
-            self._write(row.key, None, unset=True)
-        elif isinstance(row, ServerRow) and row.endpoint is not None:
-            endpoint = row.endpoint
-            self.app.push_screen(
-                ConfirmScreen(
-                    f"Forget the server {endpoint.name}?", [("address", endpoint.url)], "Forget", danger=True
-                ),
-                lambda yes: self._do(lambda: change_endpoint(endpoint, None)) if yes else None,
-            )
+        if item is not None and isinstance(item.value, SettingRow):
+            self._write(item.value.key, None, unset=True)
+
+    def action_forget(self) -> None:
+        """Forget a server, where the user is sure."""
+        item = self._list.highlighted
+        if item is None or not isinstance(item.value, ServerRow) or item.value.endpoint is None:
+            return
+        endpoint = item.value.endpoint
+        question = f"Forget the server {endpoint.name}?"
+        self.app.push_screen(
+            ConfirmScreen(question, [("address", endpoint.url)], "Forget", danger=True),
+            lambda yes: self._do(lambda: change_endpoint(endpoint, None)) if yes else None,
+        )
 
     def action_back(self) -> None:
         words = self.query_one(SettingsSearch)

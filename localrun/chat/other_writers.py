@@ -1,0 +1,40 @@
+"""News of a chat that is open here: another program wrote in it."""
+
+from enum import Enum
+
+from localrun.chat.journal import Chat
+
+
+class Others(Enum):
+    """Kinds of such news; the values are the words for the user."""
+
+    DELETED = "Another localrun deleted this chat; the next message here brings it back"
+    ASK = "Another localrun asks in this chat; question and answer are shown once it is there"
+    WROTE_ELSEWHERE = "Another localrun wrote in this chat, on another branch"
+    WROTE_BELOW = "Another localrun wrote in this chat; you see it now"
+
+
+def read_others(chat: Chat) -> Others | None:
+    """Read what others appended, and go on to its end where they went on with the branch that is selected.
+
+    None where there is nothing to tell.
+    """
+    known = {message.id for message in chat.tree.messages() if not message.unfinished}
+    was_deleted = chat.deleted
+    try:
+        chat.refresh()
+    except OSError:
+        return None  # writing will say why
+    new = [message for message in chat.tree.messages() if message.id not in known]
+    if chat.deleted and not was_deleted:
+        return Others.DELETED
+    if not new:
+        return None
+    if new[-1].unfinished or new[-1].role == "user":
+        return Others.ASK
+    head = chat.tree.head
+    end = chat.tree.leaf_below(head) if head is not None else head
+    if not any(message.id == end for message in new):
+        return Others.WROTE_ELSEWHERE
+    chat.tree.select(end)
+    return Others.WROTE_BELOW
