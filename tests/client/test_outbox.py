@@ -152,7 +152,7 @@ def test_words_that_are_too_many_for_the_room_of_a_pipe_all_come(channel: Channe
 def test_where_nobody_can_ask_for_room_the_thread_sends(
     channel: Channel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "ROOM", 0)
+    monkeypatch.setattr(outbox, "_has_room", lambda replies, n_bytes: False)
     channel.put_word(1, 0.03)
     clock.now += 0.02
     channel.outbox.step_ends()

@@ -2,6 +2,7 @@
 
 import math
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,9 +12,6 @@ from typing import BinaryIO
 from localrun.base.errors import EngineError
 from localrun.client.rpc.codec import WireError
 from localrun.client.rpc.wire import Reply, as_failure, merged, pack
-
-# What a pipe that can be written to takes without waiting; 0 where nobody can ask (Windows).
-ROOM = getattr(select, "PIPE_BUF", 0)
 
 
 class Outbox:
@@ -78,7 +76,7 @@ class Outbox:
     def _send_at_once(self) -> bool:
         """Send the words, unless that would take waiting."""
         data = _packed(self._words)
-        if len(data) > ROOM or not _has_room(self._replies):
+        if not _has_room(self._replies, len(data)):
             return False
         with suppress(OSError):  # the thread will find out
             self._replies.write(data)
@@ -101,7 +99,10 @@ class Outbox:
         self._leave()
 
 
-def _has_room(replies: BinaryIO) -> bool:
+def _has_room(replies: BinaryIO, n_bytes: int) -> bool:
+    """Whether a pipe takes so many bytes without waiting. Nobody can ask one of Windows."""
+    if sys.platform == "win32" or n_bytes > select.PIPE_BUF:
+        return False
     poll = select.poll()
     poll.register(replies, select.POLLOUT)
     return poll.poll(0) == [(replies.fileno(), select.POLLOUT)]
