@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.drafts import PROSE, QUOTED_SHARE, QUOTING, quoted_share
+from benchmarks.drafts import PROSE, QUOTING, is_quoted, repeated_share
 from localrun.cache.node import common_prefix
 from localrun.client.llm import LLM
 from localrun.engine.generation import GenerationRequest, GenerationState
@@ -130,8 +130,7 @@ def answers(model: str, rounds: int, n_tokens: int) -> Iterator[dict[str, Any]]:
                     answer = llm.generate(
                         prompt, temperature=temperature, max_tokens=n_tokens, seed=seed, stop_on_loop=True
                     )
-                    is_quoted = quoted_share(tokenizer, prompt, answer) >= QUOTED_SHARE and answer.stop_reason != "loop"
-                    if kind == "prose" or is_quoted:
+                    if kind == "prose" or is_quoted(repeated_share(tokenizer, prompt, answer), answer):
                         told = f"{kind}, temperature {temperature}: {name if kind == 'quoting' else 'all'}"
                         yield {"work": told, "prompt": tokenizer.encode(prompt), "answer": list(answer.token_ids)}
 

@@ -3,8 +3,9 @@
 Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. Nothing
 is kept between answers, so that none is drafted from an earlier one to the same prompt. A ratio is the time of decoding
 without drafts by that with them, of answers one after the other; medians are of pairs. An answer counts as quoting
-where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended it. Beside each median:
-the time of decoding that went into drafting and into rejected rows, by the engine's own clock.
+where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended it; as free prose where
+fewer stand in its prompt or before in itself. Beside each median, of the answers that count: the time of decoding that
+went into drafting and into rejected rows, by the engine's own clock, and that of the lookup a step.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.draft_clock import DraftClock
+from benchmarks.draft_clock import DraftClock, Spent
 from localrun.base.events import Completion
 from localrun.client.llm import LLM
 from localrun.formats.detect import open_model_file
@@ -21,7 +22,7 @@ from localrun.formats.gguf import GgufFile
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
 
 ROOT = Path(__file__).parent.parent
-QUOTED_SHARE, IN_A_ROW = 0.6, 4
+REPEATED_SHARE, IN_A_ROW = 0.6, 4
 CODE = (ROOT / "localrun/engine/loops.py").read_text()
 JSON = (
     '{"models": [' + ", ".join(f'{{"name": "model-{n}", "layers": {12 + n}, "codec": "q8"}}' for n in range(12)) + "]"
@@ -46,10 +47,12 @@ PROSE = {
 
 @dataclass(frozen=True)
 class Pair:
-    """One answer, without drafts and with them."""
+    """One answer, without drafts and with them, and the share of its tokens that could be quoted."""
 
     plain: Completion
     drafted: Completion
+    spent: Spent
+    share: float
 
     @property
     def ratio(self) -> float:
@@ -70,54 +73,68 @@ def measure(
         LLM(model, draft=draft, ctx=4096, prefix_cache=False) as drafting,
     ):
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
-            if kind not in kinds:
-                continue
-            for temperature in temperatures:
-                ratios: list[float] = []
-                seconds = 0.0
-                clock.reset()
+            for temperature in temperatures if kind in kinds else ():
+                counted: list[Pair] = []
                 for name, prompt in tasks.items():
-                    counted = kind == "prose"
                     for number in range(rounds):
-                        pair = ask(plain, drafting, prompt, temperature, n_tokens, number)
-                        share = quoted_share(tokenizer, prompt, pair.plain)
-                        counts = counted or (share >= QUOTED_SHARE and pair.plain.stop_reason != "loop")
-                        ratios += [pair.ratio] * counts
-                        seconds += pair.drafted.timings.decode_ms / 1000
-                        print(line(model, kind, name, temperature, pair, share, counts), flush=True)
-                if ratios:
-                    shown = f"{statistics.median(ratios):.2f} (worst {min(ratios):.2f}, {len(ratios)} pairs)"
-                    shown += f", {clock.shares(seconds)}"
-                    print(f"{Path(model).stem}  {kind}  temperature {temperature}: {shown}", flush=True)
+                        answers = ask(plain, drafting, prompt, temperature, n_tokens, number)
+                        share = repeated_share(tokenizer, prompt, answers[0], in_answer=kind == "prose")
+                        pair = Pair(*answers, clock.take(), share)
+                        counts = share < REPEATED_SHARE if kind == "prose" else is_quoted(share, pair.plain)
+                        counted += [pair] * counts
+                        print(line(model, kind, name, temperature, pair, counts), flush=True)
+                if counted:
+                    print(f"{Path(model).stem}  {kind}  temperature {temperature}: {summary(counted)}", flush=True)
 
 
-def ask(plain: LLM, drafting: LLM, prompt: str, temperature: float, n_tokens: int, number: int) -> Pair:
-    """The same answer twice, who goes first in turns; the seed is the number of the round."""
+def ask(
+    plain: LLM, drafting: LLM, prompt: str, temperature: float, n_tokens: int, number: int
+) -> tuple[Completion, Completion]:
+    """The same answer without drafts and with them, who goes first in turns; the seed is the number of the round."""
     found: dict[LLM, Completion] = {}
     for llm in (plain, drafting) if number % 2 else (drafting, plain):
         found[llm] = llm.generate(prompt, temperature=temperature, max_tokens=n_tokens, seed=number, stop_on_loop=True)
-    pair = Pair(found[plain], found[drafting])
-    assert pair.plain.token_ids == pair.drafted.token_ids, "drafts changed the answer"
-    return pair
+    assert found[plain].token_ids == found[drafting].token_ids, "drafts changed the answer"
+    return found[plain], found[drafting]
 
 
-def quoted_share(tokenizer: Tokenizer, prompt: str, answer: Completion) -> float:
-    """The share of an answer's tokens that stand in its prompt, four in a row."""
+def repeated_share(tokenizer: Tokenizer, prompt: str, answer: Completion, in_answer: bool = False) -> float:
+    """The share of an answer's tokens that stand in its prompt, four in a row; or `in_answer` before, too."""
     ids, known = answer.token_ids, tokenizer.encode(prompt)
     runs = {tuple(known[n : n + IN_A_ROW]) for n in range(len(known))}
-    quoted = {
-        n + i for n in range(len(ids) - IN_A_ROW + 1) if tuple(ids[n : n + IN_A_ROW]) in runs for i in range(IN_A_ROW)
-    }
-    return len(quoted) / max(1, len(ids))
+    repeated = set[int]()
+    for n in range(len(ids) - IN_A_ROW + 1):
+        run = tuple(ids[n : n + IN_A_ROW])
+        if run in runs:
+            repeated.update(range(n, n + IN_A_ROW))
+        elif in_answer:
+            runs.add(run)
+    return len(repeated) / max(1, len(ids))
 
 
-def line(model: str, kind: str, name: str, temperature: float, pair: Pair, share: float, counts: bool) -> str:
+def is_quoted(share: float, answer: Completion) -> bool:
+    return share >= REPEATED_SHARE and answer.stop_reason != "loop"
+
+
+def line(model: str, kind: str, name: str, temperature: float, pair: Pair, counts: bool) -> str:
     drafts, n = pair.drafted.drafts, pair.drafted.completion_tokens
+    where = "in the prompt or before" if kind == "prose" else "in the prompt"
     return (
         f"  {Path(model).stem[:20]:20} {name:21} t={temperature}  {pair.ratio:5.2f}{'' if counts else ' (not counted)'}"
-        f"  {n} tokens, {share:.0%} in the prompt, {drafts.accepted_tokens} of {drafts.drafted_tokens} drafted,"
+        f"  {n} tokens, {pair.share:.0%} {where}, {drafts.accepted_tokens} of {drafts.drafted_tokens} drafted,"
         f" {n / max(1, pair.drafted.n_steps):.2f} a step, {pair.plain.timings.itl_ms_p50:.2f} ms,"
         f" {pair.plain.stop_reason}"
+    )
+
+
+def summary(pairs: Sequence[Pair]) -> str:
+    """The ratios of answers, and what drafting them took."""
+    ratios, spent = [pair.ratio for pair in pairs], sum([pair.spent for pair in pairs], start=Spent())
+    decoding = sum(pair.drafted.timings.decode_ms for pair in pairs) / 1000
+    lookup = 1e6 * spent.lookup / sum(pair.drafted.n_steps for pair in pairs)
+    return (
+        f"{statistics.median(ratios):.2f} (worst {min(ratios):.2f}, {len(ratios)} pairs), {spent.shares(decoding)},"
+        f" lookup {lookup:.0f} µs a step"
     )
 
 
