@@ -58,7 +58,9 @@ def learn(answer: Completion, backend: Backend | None = None) -> None:
     if known is None or answer.work is None:
         return
     work, kv_bytes = answer.work, answer.memory.kv_bytes or 0
-    better = known.after("prefill", work, answer.cache.computed_tokens or 0, answer.timings.prefill_ms / 1000)
+    n_tokens = answer.cache.computed_tokens or 0
+    seen = (answer.cached_tokens or 0) + n_tokens / 2
+    better = known.after("prefill", work, n_tokens, answer.timings.prefill_ms / 1000, seen=seen)
     better = better.after("decode", work, answer.n_steps, answer.timings.decode_ms / 1000, kv_bytes)
     before, after = _figures(known), _figures(better)
     if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):

@@ -66,8 +66,19 @@ class Rates:
     def _wide_macs(self) -> float:
         return self.wide_macs or self.macs / 2
 
-    def after(self, phase: InferencePhase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
+    def after(
+        self,
+        phase: InferencePhase,
+        work: Work,
+        n_tokens: int,
+        seconds: float,
+        kv_bytes: float = 0.0,
+        seen: float = 0.0,
+    ) -> "Rates":
         """Rates after an answer that computed `n_tokens` in `seconds`; never lower than before.
+
+        Each token of a prompt comes after `seen` others on average: without their share, a long prompt of a small model
+        would look slow, and the next one far slower.
 
         An answer that beats a limit, with weights too large for a processor cache, shows that the limit is higher.
         """
@@ -76,7 +87,8 @@ class Rates:
         if phase == "decode":
             found = n_tokens * (work.weight_bytes + kv_bytes) / seconds / self.read_bytes
         else:
-            found = n_tokens * (work.macs / self.macs + work.wide_macs / self._wide_macs) / seconds
+            wide_macs = work.wide_macs + seen * work.attention_macs
+            found = n_tokens * (work.macs / self.macs + wide_macs / self._wide_macs) / seconds
         if not 0 < found <= MOST_FOUND:
             return self
         raised = self

@@ -19,6 +19,7 @@ from localrun.fit import machine_rates as module
 from localrun.fit.machine_rates import known_rates, learn, learn_encoding, machine_rates, note_limits
 from localrun.fit.probe import MOST_ROUNDS, Clock, Probed, best_of, others, probe
 from localrun.fit.rates import MOST_FOUND, READ_SHARE, Rates
+from localrun.fit.roofline import roofline
 
 QUIET, BUSY = Probed(30e9, 4e11, 1e11, idle=True), Probed(8e9, 1e11, 3e10, idle=False)
 ONE_B = Work(weight_bytes=800_000_000, macs=1_240_000_000, wide_macs=0, attention_macs=65_536)
@@ -80,6 +81,14 @@ def test_an_answer_corrects_a_limit_that_was_measured_in_bad_company() -> None:
 def test_a_model_that_fits_a_processors_cache_says_nothing_of_memory() -> None:
     rates = Rates(10e9, 2e11).after("decode", TINY, 1000, 0.5)
     assert (rates.read_bytes, rates.share("decode", TINY.weight_bytes)) == (10e9, (1.0, True))
+
+
+def test_a_long_prompt_says_how_long_the_next_one_of_its_length_takes() -> None:
+    """Of 4,000 tokens of a small model most of the time is attention: a log of 5 minutes was offered as one of 35."""
+    small = replace(TINY, macs=130_000_000, attention_macs=35_000)
+    rates = Rates(10e9, 2e11, 5e10).after("prefill", small, 4000, 50.0, seen=2000)
+    limits, _ = roofline(rates, small.weight_bytes)
+    assert limits.prefill(small, 4000, 2000, 0).longer == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize(("n_tokens", "seconds"), [(31, 10.0), (1000, 0.4), (0, 0.0), (10_000, 0.6)])
@@ -152,9 +161,15 @@ def test_a_bench_refreshes_what_is_known(measured: list[Probed]) -> None:
 def test_answers_are_learnt_from(measured: list[Probed]) -> None:
     from localrun_testing.scripted_client import COMPLETION
 
-    timings = replace(COMPLETION.timings, decode_ms=8000.0)
+    timings = replace(COMPLETION.timings, decode_ms=8000.0, prefill_ms=1000.0)
     answer = replace(
-        COMPLETION, work=ONE_B, completion_tokens=201, timings=timings, cache=CacheFigures(), memory=MemoryFigures()
+        COMPLETION,
+        work=ONE_B,
+        cached_tokens=500,
+        completion_tokens=201,
+        timings=timings,
+        cache=CacheFigures(computed_tokens=100),
+        memory=MemoryFigures(),
     )
     learn(answer)
     assert known_rates() is None, "there is nothing to compare with"
@@ -165,6 +180,8 @@ def test_answers_are_learnt_from(measured: list[Probed]) -> None:
     share, measured_here = rates.share("decode", ONE_B.weight_bytes)
     assert measured_here
     assert share == pytest.approx(25 * 8e8 / 30e9)
+    seconds = 100 * (1.24e9 / 4e11 + 550 * 65_536 / 1e11)  # at the limits: the average token sees 550 others
+    assert rates.share("prefill", ONE_B.weight_bytes)[0] == pytest.approx(seconds)
     learn(replace(answer, timings=replace(timings, decode_ms=80_000.0)))
     learn(replace(answer, work=None))
     assert known_rates() == rates
