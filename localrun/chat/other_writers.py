@@ -19,7 +19,8 @@ def read_others(chat: Chat) -> Others | None:
 
     None where there is nothing to tell.
     """
-    known = {message.id for message in chat.tree.messages() if not message.unfinished}
+    before = [message for message in chat.tree.messages() if not message.unfinished]
+    known, answered = {message.id for message in before}, {message.parent for message in before}
     was_deleted = chat.deleted
     try:
         chat.refresh()
@@ -33,8 +34,12 @@ def read_others(chat: Chat) -> Others | None:
     if new[-1].unfinished or new[-1].role == "user":
         return Others.ASK
     head = chat.tree.head
-    end = chat.tree.leaf_below(head) if head is not None else head
-    if not any(message.id == end for message in new):
+    if head is None:
         return Others.WROTE_ELSEWHERE
+    end = chat.tree.leaf_below(head)
+    below = chat.tree.path(end)[len(chat.tree.path(head)) :]
+    asked = [message for message in below if message.id in known]  # their question, of which there was news before
+    if end in known or any(one.role != "user" or one.id in answered for one in asked):
+        return Others.WROTE_ELSEWHERE  # also where it is below what was taken back here
     chat.tree.select(end)
     return Others.WROTE_BELOW

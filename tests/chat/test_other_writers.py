@@ -50,6 +50,19 @@ def test_another_branch_is_not_followed(own: Chat, other: Chat) -> None:
     assert shown(own) == ["first?", "first.", "mine?", "mine."]
 
 
+def test_what_was_taken_back_here_stays_so_whatever_others_write_below(own: Chat, other: Chat) -> None:
+    question = own.add_user("mine?")
+    own.add_answer(question.id, "mine.")
+    own.rewind(question.parent)
+    assert read_others(other) is Others.WROTE_BELOW
+    ask(other, "theirs")
+    assert read_others(own) is Others.WROTE_ELSEWHERE
+    assert shown(own) == ["first?", "first."]
+    other.add_answer(question.id, "again.")
+    assert read_others(own) is Others.WROTE_ELSEWHERE
+    assert shown(own) == ["first?", "first."]
+
+
 def test_a_deleted_chat_is_told_once_and_may_come_back(own: Chat, other: Chat) -> None:
     other.bury(True)
     assert read_others(own) is Others.DELETED
