@@ -76,7 +76,7 @@ def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     return HeldWith(stored.model or name, server=stored.name)
 
 
-def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
+def choice_of(held: "HeldWith", present: ModelChoice | None = None) -> ModelChoice | None:
     """The model that a chat was held with; None where it is gone. Reads the disk.
 
     The `present` one may be of a path, by which no chat knows it: the one of that name.
@@ -89,8 +89,8 @@ def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
     try:
         if held.server:
             return ModelChoice(replace(server_named(held.server), model=held.model))
-        stored = present.stored
-        is_there = (stored.name, present.precision) == (held.model, held.precision)
+        stored = present.stored if present is not None else None
+        is_there = present is not None and (present.stored.name, present.precision) == (held.model, held.precision)
         if not isinstance(stored, StoredModel) or not is_there:
             stored = resolve(held.model, held.precision or "auto")
     except (NotFoundError, UsageError):  # or a folder of that name holds several

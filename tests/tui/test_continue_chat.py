@@ -1,6 +1,6 @@
 """A chat goes on with the model that it was held with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
+from localrun.base.errors import NotFoundError
 from localrun.base.request import ProgressCallback
 from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
@@ -29,7 +30,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
     """What is loaded, in turn."""
     known = {"gemma": OTHER, "qwen3-4b": CHOICE}
 
-    def find(held: HeldWith, present: ModelChoice) -> ModelChoice | None:
+    def find(held: HeldWith, present: ModelChoice | None = None) -> ModelChoice | None:
         choice = known.get(held.model)
         return choice and replace(choice, adapters=tuple(map(read_adapter, held.adapters)) or None)
 
@@ -38,13 +39,17 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
 
 
 def app_with(
-    loads: list[ModelChoice], folder: Path, flags: Mapping[str, Any] | None = None, go_on: bool = False
+    loads: list[ModelChoice],
+    folder: Path,
+    flags: Mapping[str, Any] | None = None,
+    go_on: bool = False,
+    choose: Callable[[], ModelChoice] = lambda: CHOICE,
 ) -> LocalrunApp:
     def open_client(choice: ModelChoice, progress: ProgressCallback) -> ScriptedClient:
         loads.append(choice)
         return ScriptedClient(info=replace(INFO, name=choice.stored.name, precision=choice.precision))
 
-    return LocalrunApp(open_client, lambda: ChatStore(folder), lambda: CHOICE, None, flags, go_on)
+    return LocalrunApp(open_client, lambda: ChatStore(folder), choose, None, flags, go_on)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,24 @@ def test_the_app_goes_on_with_the_last_chat_by_its_model_unless_another_is_named
     drive(app, steps)
     assert loads == [replace(first, chat_id=chat.id)]
     assert len(ChatStore(tmp_path).open(chat.id).tree) == 4
+
+
+def test_a_chat_goes_on_by_its_model_though_the_usual_one_is_gone(loads: list[ModelChoice], tmp_path: Path) -> None:
+    chat = ChatStore(tmp_path).create(model="gemma", precision="Q8_0")
+    chat.add_answer(chat.add_user("why is the sky blue?").id, "It scatters.")
+
+    def choose() -> ModelChoice:
+        raise NotFoundError("there is no model qwen3-4b")
+
+    app = app_with(loads, tmp_path, go_on=True, choose=choose)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: chat_screen(pilot).session.info)
+        await until_text(pilot, "It scatters.")
+        assert notice(pilot) == ""
+
+    drive(app, steps)
+    assert loads == [replace(OTHER, chat_id=chat.id)]
 
 
 def test_without_a_chat_to_go_on_with_there_is_a_new_one(loads: list[ModelChoice], tmp_path: Path) -> None:

@@ -164,11 +164,12 @@ class LocalrunApp(PlainEnd):
             await pane.show(rebuild=True)
 
     async def _choose_first(self) -> None:
-        choice = await self.session.disk.run(self._choose)
         if self._goes_on:
             from localrun_tui.state.continue_chat import open_last
 
-            choice = await open_last(self.session, choice, self._flags)
+            choice = await open_last(self.session, self._choose, self._flags)
+        else:
+            choice = await self.session.disk.run(self._choose)
         if choice is not None:
             await self.session.load(choice)
             return

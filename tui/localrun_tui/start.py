@@ -29,7 +29,8 @@ def run(
     """Run the app until the user leaves; gives the exit code. `held`: context, codec, window and adapters of the first
     model, which `choice` is where it is on a server. `go_on`: with the chat that was used last."""
     named = {name: value for name, value in (held or {}).items() if value is not None}
-    flags = {**({"model": model} if model else {}), **named}
+    first = choice.stored.name if choice is not None else model
+    flags = {**({"model": first} if first else {}), **named}
     flags.pop("adapters", None)  # a chat has them, no setting
 
     def tell(line: str) -> None:

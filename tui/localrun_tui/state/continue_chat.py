@@ -1,14 +1,13 @@
 """Continue a chat with its own model."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.chat_settings import held_with
 from localrun.client.choice import choice_of, is_held_by
-from localrun.hub.disk.stored import StoredModel
 from localrun_tui.state.messages import ModelGone
 
 if TYPE_CHECKING:
@@ -44,23 +43,25 @@ async def continue_chat(session: "Session") -> None:
     await load_instead(session, choice, for_chat=True)
 
 
-async def open_last(session: "Session", first: "ModelChoice | None", flags: Mapping[str, Any]) -> "ModelChoice | None":
-    """Open the chat that was used last. Gives its model, with the context and cache of `flags`; `first` where that one
-    was named, or the chat's is not known or gone."""
+async def open_last(
+    session: "Session", choose: "Callable[[], ModelChoice | None]", flags: Mapping[str, Any]
+) -> "ModelChoice | None":
+    """Open the chat that was used last. Gives its model, with the context and cache of `flags`; the one to `choose`,
+    which reads the disk, only where that was named, or the chat's is not known or gone."""
     last = await session.disk.run(lambda: session.disk.store().summaries()[:1])
-    if not last:
-        return first
-    await session.open_chat(last[0].id)
-    if session.chat is None or first is None or "model" in flags or not isinstance(first.stored, StoredModel):
-        return first
-    held = held_with(session.chat)
-    if not held.model:
-        return first
-    own = await session.disk.run(choice_of, held, first)
-    if own is None:
-        session.post(ModelGone(held.model, first.stored.name))
-        return first
-    return replace(own, **flags)
+    if last:
+        await session.open_chat(last[0].id)
+    held = held_with(session.chat) if last and session.chat is not None else None
+    if held is None or not held.model or "model" in flags:
+        return await session.disk.run(choose)
+    own = await session.disk.run(choice_of, held)
+    first = None if own else await session.disk.run(choose)
+    if first is not None:
+        own = await session.disk.run(choice_of, held, first)
+        if own is None:
+            session.post(ModelGone(held.model, first.stored.name))
+            return first
+    return replace(own, **flags) if own else None
 
 
 async def load_instead(session: "Session", choice: "ModelChoice", for_chat: bool = False) -> bool:
