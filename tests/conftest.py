@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import socket
+import ssl
 import sys
 import tempfile
 import uuid
@@ -228,6 +229,22 @@ def _guard_network() -> None:
 
 
 _guard_network()
+
+
+def _read_authorities_once() -> None:
+    """Every client of httpx reads the certificates of all authorities, even to speak plain HTTP with this machine: a
+    sixth of what the tests of the server compute. Here those that would read the same file share what came of it."""
+    create = ssl.create_default_context
+    of_file = functools.cache(lambda file: create(cafile=file))
+
+    def shared(*arguments: Any, **named: Any) -> ssl.SSLContext:
+        context: ssl.SSLContext = of_file(named["cafile"]) if [*named] == ["cafile"] else create(*arguments, **named)
+        return context
+
+    ssl.create_default_context = shared
+
+
+_read_authorities_once()
 
 
 def _forbid_skip(report: Any) -> None:
