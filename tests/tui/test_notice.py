@@ -45,6 +45,21 @@ def test_a_toast_does_not_cover_the_next_screen() -> None:
     drive(app, steps)
 
 
+def test_a_toast_covers_the_bar_and_none_of_the_chat() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[object]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await until_text(pilot, "You")
+        before = screen_text(app).splitlines()
+        toast(app.screen, "Exported [1/2]", "written to /home/somebody/notes/[red]chat.md", "warning")
+        await until_text(pilot, "Exported [1/2] · written to /home/somebody/notes/[red]chat.md")
+        assert screen_text(app).splitlines()[1:] == before[1:]
+
+    drive(app, steps)
+
+
 def test_an_error_of_one_chat_is_not_shown_in_the_next() -> None:
     app, _ = chat_app()
 
