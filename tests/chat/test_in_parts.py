@@ -14,6 +14,7 @@ from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Work
 from localrun.base.request import Request
 from localrun.chat.journal import ChatStore
+from localrun.chat.long_text.condensed import error_lines
 from localrun.chat.long_text.in_parts import ReadingPlan, bytes_per_token, plan_reading
 from localrun.chat.long_text.kept_notes import KeptNotes
 from localrun.chat.long_text.part_of_text import part_of, split_part, take
@@ -101,6 +102,50 @@ def test_the_kinds_of_lines_go_along_where_they_are_few() -> None:
     assert "Nothing was noted" in digest
     assert digest.rstrip().endswith("[2,500] 02500 the disk is full"), "errors stand beside the question"
     assert n_bytes(digest) <= plan(log).digest_bytes + 200
+
+
+def log_of_many_kinds(n_kinds: int) -> str:
+    """With an error, and with lines of which each is the only one of its kind."""
+    once = "".join(f"{number:05} {letters}a met b{letters}\n" for number, letters in enumerate(names(n_kinds), 5001))
+    return LOG.replace("02500 all is well", "02500 the disk is full: no space left") + once
+
+
+def names(n: int) -> list[str]:
+    return ["".join(letters) for letters in itertools.islice(itertools.product("cdefgh", repeat=4), n)]
+
+
+def test_errors_go_along_where_the_kinds_of_lines_are_many() -> None:
+    reader = PartReader(plan(log_of_many_kinds(45)), Model(word="there is no such word"))
+    list(reader.read())
+    digest = reader.digest().text
+    assert error_lines(digest) == ["[2,500] 02500 the disk is full: no space left"]
+    assert "Nothing was noted" in digest
+    assert " met " not in digest
+
+
+@pytest.mark.parametrize(("n_kinds", "stands"), [(45, "kinds of all lines"), (120, "lines with words of errors")])
+def test_lines_that_repeat_themselves_are_no_notes(n_kinds: int, stands: str) -> None:
+    class Stutters(Model):
+        def __call__(self, request: Request) -> Completion:
+            return replace(super().__call__(request), text="The part that helps to answer:\n\n" * 20)
+
+    reader = PartReader(plan(log_of_many_kinds(n_kinds)), Stutters())
+    assert not any(note.text for note in reader.read())
+    digest = reader.digest().text
+    assert "helps to answer" not in digest
+    assert error_lines(digest) == ["[2,500] 02500 the disk is full: no space left"]
+    assert digest.count(" met ") == (n_kinds if stands == "kinds of all lines" else 0)
+    assert reader.summary.endswith(f"the {stands} stand in their place")
+
+
+def test_words_of_errors_in_a_text_that_is_no_log_are_no_errors() -> None:
+    words = names(600)
+    does = ("failed", *["visited"] * 199)
+    novel = "".join(f"{one} {does[i % 200]} {words[i - 7]} and {words[i - 29]}\n" for i, one in enumerate(words))
+    reader = PartReader(plan(novel), Model(word="there is no such word"))
+    list(reader.read())
+    assert "failed" in novel
+    assert "failed" not in reader.digest().text
 
 
 @pytest.mark.parametrize(("stutters_from", "n_read"), [(0, 8), (7, 15), (10**9, None)])

@@ -103,6 +103,12 @@ def _lines(file: TextIO) -> Iterator[tuple[str, int]]:
         yield begun, length
 
 
+def only_errors(text: str) -> str:
+    """Only the lines with words of errors of a condensed text; empty where it has none."""
+    lines = error_lines(text)
+    return "\n".join([f"Its lines with words of errors. {_HOW_TO_READ}\n\n{_ERRORS[:-1]}", *lines]) if lines else ""
+
+
 def error_lines(text: str) -> list[str]:
     """The lines with words of errors that a condensed text ends with; none of another text."""
     before, heading, errors = text.rpartition(f"\n\n{_ERRORS}")

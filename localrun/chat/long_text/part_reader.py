@@ -1,5 +1,5 @@
 """Reading in parts, as planned: a note on each piece, and notes on the notes until they fit. Of a text whose lines are
-alike, as a log's, the kinds of lines go along: rare ones and errors stay as they are whatever the notes leave out."""
+alike, as a log's, the kinds of lines go along, or those of errors: they stay whatever the notes leave out."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,15 +10,16 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request
-from localrun.chat.long_text.condensed import Kinds
+from localrun.chat.long_text.condensed import Kinds, only_errors
 from localrun.chat.long_text.in_parts import NOTHING, ReadingPlan
 from localrun.chat.long_text.kept_notes import KeptNotes
 from localrun.chat.long_text.pieces import TextPiece, lines_in_words, n_bytes
 
 AskModel = Callable[[Request], Completion]
 
-_KINDS_SHARE = 2  # the part of a digest that kinds of lines may take
-_STUTTER = re.compile(r"(\S[^\n]{0,120}?[ \t])\1{3}")  # the same words four times on end within a line
+_KINDS_SHARE = 2  # the part of a digest that kinds of lines may take beside notes
+_WORTH = 0.5  # of the text: one with kinds of lines, as a log, has fewer bytes of them
+_STUTTER = re.compile(r"(\S[^\n]{0,120}?\s+)\1{3}")  # the same words, or the same line, four times on end
 _MOST_STUTTERS = 0.25  # of the notes: a model that repeats itself more often is too small to note anything
 _TRIED = 8  # notes after which one that mostly repeats itself is not asked for more
 
@@ -57,7 +58,7 @@ class PartReader:
             self.n_read, self._last_line = self.n_read + 1, note.last
             self._keep(note)
             yield note
-            if self._is_too_small and self._kinds:
+            if self._is_too_small and self._instead:
                 break
         while self.is_of_use and not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
             before, self._notes = self._notes, []
@@ -72,7 +73,7 @@ class PartReader:
     @property
     def is_of_use(self) -> bool:
         """Whether the notes are, as far as is known; where not, the kinds of lines stand in their place."""
-        return self._n_stutters <= _MOST_STUTTERS * self.n_read or not self._kinds
+        return self._n_stutters <= _MOST_STUTTERS * self.n_read or not self._instead
 
     @property
     def _is_too_small(self) -> bool:
@@ -85,7 +86,10 @@ class PartReader:
         """The extent of the reading, in words."""
         why = f", then: {self.problem}" if self.problem else ""
         if not self.is_of_use:
-            why += "; the notes repeat themselves and are left out: the kinds of all lines stand in their place"
+            facts = (
+                "lines with words of errors" if self._instead == only_errors(self._instead) else "kinds of all lines"
+            )
+            why += f"; the notes repeat themselves and are left out: the {facts} stand in their place"
         if self.n_read < self.n_parts:
             return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
         return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}{why}"
@@ -94,7 +98,7 @@ class PartReader:
         """The notes as a file, shortened alike where they are too many because the reading was stopped; the kinds of
         lines alone where they are of no use."""
         if not self.is_of_use:
-            return FilePart(f"{self.plan.name} condensed", self._kinds)
+            return FilePart(f"{self.plan.name} condensed", self._instead)
         most = self._room // max(len(self._notes), 1)
         fits = self._size() <= self._room
         notes = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
@@ -109,12 +113,29 @@ class PartReader:
 
     @cached_property
     def _kinds(self) -> str:
-        """The kinds of all lines, those that the model did not come to included; empty where they are many."""
-        most = self.plan.digest_bytes // _KINDS_SHARE
+        """The kinds of lines that go along with the notes."""
+        return self._facts(self.plan.digest_bytes // _KINDS_SHARE)
+
+    @cached_property
+    def _instead(self) -> str:
+        """The kinds of lines that stand in the place of the notes."""
+        return self._facts(self.plan.digest_bytes)
+
+    def _facts(self, most: int) -> str:
+        """The kinds of all lines, those that the model did not come to included, in at most so many bytes: where they
+        are too many, only those with words of errors, if the lines are alike at all. Else empty."""
+        shown = self._table.condensed(most).text
+        whole = sum(n_bytes(piece.text) for piece in self.plan.pieces)
+        if not self._table.are_clear:
+            return ""
+        if n_bytes(shown) > most:
+            shown = only_errors(shown) if n_bytes(shown) <= _WORTH * whole else ""
+        return shown if n_bytes(shown) <= most else ""
+
+    @cached_property
+    def _table(self) -> Kinds:
         pieces = self.plan.pieces
-        kinds = Kinds("".join(piece.text for piece in pieces), pieces[0].first if pieces else 1)
-        shown = kinds.condensed(most).text
-        return shown if kinds.are_clear and n_bytes(shown) <= most else ""
+        return Kinds("".join(piece.text for piece in pieces), pieces[0].first if pieces else 1)
 
     def _noted(self, pieces: Sequence[TextPiece]) -> Iterator[Note]:
         """A note on each piece; one that turns out to be too long is cut again."""
