@@ -16,7 +16,10 @@ def gib(n_bytes: float, largest: float = 0) -> str:
 
 
 def ms(milliseconds: float) -> str:
-    """A duration: `0.42 ms`, `87 ms`, `3.4 s`, `2 min 05 s`."""
+    """A duration: `0.42 ms`, `87 ms`, `3.4 s`, `2 min 05 s`, `3 h 46 min`."""
+    if milliseconds >= 3_599_500:  # what would be rounded to 60 min
+        hours, minutes = divmod(round(milliseconds / 60_000), 60)
+        return f"{hours} h {minutes:02d} min"
     if milliseconds >= 60_000:
         minutes, seconds = divmod(round(milliseconds / 1000), 60)
         return f"{minutes} min {seconds:02d} s"
