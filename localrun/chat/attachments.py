@@ -6,6 +6,7 @@ from pathlib import Path
 from localrun.base.content import Content, FilePart, attachments_in, typed_text
 from localrun.base.sanitize import clean
 from localrun.base.small_file import open_regular, read_small
+from localrun.base.text_encoding import encoding_of
 from localrun.base.units import gib
 from localrun.chat.left_out import TooLongError, UnreadError
 from localrun.chat.long_text.condensed_file import ReadingWatch, condense_file, unwatched
@@ -42,7 +43,7 @@ def read_text(path: Path, most: int = MAX_FILE_BYTES) -> str:
             raise _too_long(path, name, size, limit)
         text = pdf_text(path, most) if is_pdf else _text(path, most)
     except UnicodeDecodeError:
-        raise UnreadError(name, "is not UTF-8 text", "text files and PDFs can be attached") from None
+        raise UnreadError(name, "is not UTF-8 text", "text files in UTF-8 or UTF-16 and PDFs can be attached") from None
     except (OSError, ValueError) as error:
         raise UnreadError(name, "cannot be read", "check the path and its permissions", str(error)) from None
     if "\x00" in text:
@@ -63,7 +64,8 @@ def _too_long(path: Path, name: str, size: int, most: int, part: str = "") -> To
 
 
 def _text(path: Path, most: int) -> str:
-    return TextIOWrapper(BytesIO(read_small(path, most)), "utf-8-sig").read()  # any ends of lines become \n
+    data = read_small(path, most)
+    return TextIOWrapper(BytesIO(data), encoding_of(data)).read()  # any ends of lines become \n
 
 
 def _is_pdf(path: Path) -> bool:

@@ -17,7 +17,7 @@ from localrun_testing.scripted_client import INFO
 from localrun.base.content import FilePart
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.request import Request
-from localrun.chat.attachments import MAX_FILE_BYTES, read_attachment
+from localrun.chat.attachments import MAX_FILE_BYTES, read_attachment, read_text
 from localrun.chat.long_text import line_patterns
 from localrun.chat.long_text.condensed import Kinds, NotTextError, error_kinds
 from localrun.chat.long_text.condensed_file import ReadingProgress, condense, condense_file
@@ -274,3 +274,12 @@ def test_megabytes_are_not_counted_token_by_token() -> None:
 
     WaysToRead("What went wrong?", replace(INFO, ctx=2048), count).of(FilePart("a.log", "job 17 is done\n" * 100_000))
     assert max(counted) < 16 * 2048
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_file_of_windows_is_the_same_text(encoding: str, tmp_path: Path) -> None:
+    text = "".join(f"{number} Größe: all is well\n" for number in range(50))
+    path = tmp_path / "windows.log"
+    path.write_bytes((b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding))
+    assert read_text(path) == text
+    assert condense_file(path).text == Kinds(text).condensed().text

@@ -142,7 +142,7 @@ def docs(tmp_path: Path) -> Path:
     (folder / "report.txt").write_text("the report")
     (folder / "server.log").write_text("x" * (MAX_BYTES + 1))
     (folder / "logo.ico").write_bytes(b"\x89PNG")
-    (folder / "more papers" / "raw.txt").write_bytes(b"\xff\xfe")
+    (folder / "more papers" / "raw.txt").write_bytes(b"\xe9\xff")
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.write(folder / "scan.pdf")
@@ -281,6 +281,8 @@ def test_a_look_at_a_file(tree: Path) -> None:
     assert look_at([FoundFile(tree / "README.md", "README.md", 7)]).splitlines()[1:] == ["read me"]
     assert look_at([FoundFile(tree / "b.txt", "b.txt", 3)]).endswith("not text")
     assert "No such file" in look_at([FoundFile(tree / "gone.txt", "gone.txt", 3)])
+    (tree / "windows.txt").write_text("Grüße\nzwei", "utf-16")
+    assert look_at([FoundFile(tree / "windows.txt", "windows.txt", 22)]).splitlines()[1:] == ["Grüße", "zwei"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")

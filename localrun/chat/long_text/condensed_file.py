@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from localrun.base.errors import NotFoundError
 from localrun.base.sanitize import clean
 from localrun.base.small_file import open_regular
+from localrun.base.text_encoding import encoding_of
 from localrun.base.units import gib, ms
 from localrun.chat.left_out import UnreadError
 
@@ -67,9 +68,9 @@ def condense(file: BinaryIO | RawIOBase, name: str, watch: ReadingWatch = unwatc
     """The kinds of lines of an open file. UnreadError where it cannot be read or is not text."""
     from localrun.chat.long_text.condensed import Kinds, NotTextError
 
-    watched = _Watched(file, ReadingProgress(name, n_bytes), watch)
+    watched = BufferedReader(_Watched(file, ReadingProgress(name, n_bytes), watch))
     try:
-        return Kinds(TextIOWrapper(BufferedReader(watched), "utf-8-sig", errors="replace")).condensed()
+        return Kinds(TextIOWrapper(watched, encoding_of(watched.peek(2)), errors="replace")).condensed()
     except NotTextError as error:
         raise UnreadError(name, "cannot be condensed", "only text can be", str(error)) from None
     except OSError as error:

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from textual.fuzzy import FuzzySearch
 
+from localrun.base.text_encoding import encoding_of
 from localrun.base.units import gib
 from localrun.chat.files import Files, FoundFile, is_glob
 
@@ -47,9 +48,10 @@ def look_at(files: Sequence[FoundFile]) -> str:
         return f"{gib(one.n_bytes)}\n{error.strerror}"
     if data.startswith(b"%PDF-"):
         return f"{gib(one.n_bytes)} PDF\nits text goes along"
-    if b"\0" in data:
+    text = data.decode(encoding_of(data), "replace")
+    if "\0" in text:
         return f"{gib(one.n_bytes)}\nnot text"
-    lines = data.decode("utf-8", "replace").splitlines()[:_LOOK_LINES]
+    lines = text.splitlines()[:_LOOK_LINES]
     return "\n".join([f"{gib(one.n_bytes)}", *lines])
 
 
