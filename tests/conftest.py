@@ -121,21 +121,18 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name in ("OLLAMA_MODELS", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")  # the user's own stays as it is
+    _probe_once(monkeypatch)
     return path
 
 
 @pytest.fixture(autouse=True)
-def same_numbers(request: pytest.FixtureRequest) -> None:
-    """torch's numbers are the test's own, whatever ran before in this process: what fails once fails again."""
+def torch_as_new(request: pytest.FixtureRequest) -> Iterator[None]:
+    """torch's numbers are the test's own, whatever ran before in this process: what fails once fails again. A backend
+    tells torch how many threads its model has: for all that the process computes, but here for a test."""
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "manual_seed"):
         # For accelerators that are not there, `manual_seed` keeps where it was called: a millisecond a test.
         seed = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
         seed(zlib.crc32(request.node.nodeid.encode()))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """A backend tells torch how many threads its model has: for all that the process computes, but here for a test."""
     yield
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_num_threads"):
         torch.set_num_threads(1)
@@ -161,8 +158,7 @@ def _of_one_folder(probe: Callable[[Path], float]) -> Callable[[Path], float]:
     return rate
 
 
-@pytest.fixture(autouse=True)
-def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+def _probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine and its disk are, a process measures once: no home of a test knows it."""
     if (module := sys.modules.get("localrun.fit.machine_rates")) is not None:
         monkeypatch.setattr(module, "probe", _probed)

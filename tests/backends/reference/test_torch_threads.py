@@ -1,4 +1,4 @@
-"""Threads of torch: what a backend asks for lasts as long as its test (conftest's `one_thread`)."""
+"""Threads of torch: what a backend asks for lasts as long as its test (conftest's `torch_as_new`)."""
 
 from collections.abc import Iterator
 
