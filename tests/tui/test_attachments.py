@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+import pytest
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -16,6 +17,7 @@ from localrun.chat.tree import Message
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.message_document import MessageDocument
+from localrun_tui.screens.dialogs.read_screen import ReadScreen
 
 
 def test_files_go_along_as_chips(tmp_path: Path) -> None:
@@ -63,6 +65,48 @@ def test_a_file_that_cannot_be_attached_is_refused_and_another_one_may_be_named(
         await until_text(pilot, "▤ notes.txt")
 
     drive(app, steps)
+
+
+def test_files_that_a_message_names_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in plain chat: who types a name to its end, and a space, has left the menu that would attach it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("the code word is heron")
+    (tmp_path / "my list.txt").write_text("eggs")
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, 'see @notes.txt, @"my list.txt" and @nobody: what is it?')
+        assert "▤ notes.txt" in screen_text(app)
+        assert "▤ my list.txt" in screen_text(app)
+        await until_text(pilot, "@nobody stays text: nobody is not a file")
+
+    drive(app, steps)
+    assert client.requests[0].messages[0]["content"] == [
+        {"type": "file", "name": "notes.txt", "text": "the code word is heron"},
+        {"type": "file", "name": "my list.txt", "text": "eggs"},
+        {"type": "text", "text": "see notes.txt, my list.txt and @nobody: what is it?"},
+    ]
+
+
+def test_a_file_that_a_message_names_and_is_too_long_is_shortened_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.log").write_text("all is well\n" * 100_000)
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "what went wrong in @server.log ?")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ReadScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ReadScreen))
+        assert chat_screen(pilot).composer.editor.text == "what went wrong in @server.log ?"
+
+    drive(app, steps)
+    assert not client.requests
 
 
 def test_a_long_paste_becomes_a_chip() -> None:

@@ -1,6 +1,5 @@
 """Files attached to a message of plain chat: by /attach, or by @ and a name inside a line."""
 
-import re
 from pathlib import Path
 
 from localrun.base.content import ImagePart, TextPart, images_in
@@ -12,12 +11,11 @@ from localrun.chat.files import read_files
 from localrun.chat.image_sizes import cost_of, resized, size_lines, view_of
 from localrun.chat.left_out import Attached
 from localrun.chat.long_text.part_of_text import CONDENSED, split_part
+from localrun.chat.named_files import read_named
 from localrun.chat.sight import require_sight
 from localrun.chat.turn import preview_request
 from localrun.cli.console import note
 from localrun.cli.line.chat import LineChat
-
-_NAMED = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<bare>\S*[^\s.,;:!?)"]))')
 
 
 def attach(chat: LineChat, wanted: str) -> None:
@@ -43,7 +41,12 @@ def take_named(chat: LineChat, text: str) -> str:
 
     Returns the message with the names of the files in it.
     """
-    return _NAMED.sub(lambda named: _take(chat, named), text)
+    found = read_named(text, lambda wanted: read_files(wanted, Path.cwd(), chat.store.images))
+    for attached in found.attached:
+        _add(chat, attached, "goes along")
+    for typed, error in found.refused:
+        note(f"({typed} stays text: {error.message})")
+    return found.text
 
 
 def read_file(chat: LineChat, typed: str) -> None:
@@ -63,17 +66,6 @@ def read_file(chat: LineChat, typed: str) -> None:
         shorter = f"/read {name}:{CONDENSED} QUESTION"
         chat.attachments.append(read_in_parts(chat.client, path.name, read_text(path), question, shorter, stats))
     chat.send(question)
-
-
-def _take(chat: LineChat, named: re.Match[str]) -> str:
-    wanted = named["quoted"] or named["bare"]
-    try:
-        attached = read_files(wanted, Path.cwd(), chat.store.images)
-    except UsageError as error:
-        note(f"({named[0]} stays text: {error.message})")
-        return named[0]
-    _add(chat, attached, "goes along")
-    return wanted
 
 
 def _add(chat: LineChat, attached: Attached, does: str) -> None:

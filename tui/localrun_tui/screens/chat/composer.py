@@ -1,5 +1,6 @@
 """The composer: the editor, a menu of commands and files above it, and attached files as chips."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from localrun.chat.files import FoundFile, read_files, read_found
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
 from localrun.chat.long_text.condensed_file import ReadingWatch
+from localrun.chat.named_files import names_files, read_named
+from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.menu_filler import MenuFiller
@@ -27,6 +30,7 @@ from localrun_tui.state.draft import together
 from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.file_reading import FileReading
 from localrun_tui.state.recall import Recall
+from localrun_tui.widgets.toast import toast
 
 WAITING = "waiting"  # in place of the id of a message: it is a waiting one
 
@@ -78,6 +82,7 @@ class Composer(Vertical):
         self._images = images
         self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is being edited
+        self._edits_answer = False
         self._recall = Recall()
         self.offers = MenuFiller(self, self.editor, self.menu, lambda: self.edited is not None)
         self._draft: Content = ()
@@ -114,7 +119,7 @@ class Composer(Vertical):
             self._draft = self._content(self.editor.text)
         elif message_id is None and self.edited is None:
             return
-        self.edited = message_id
+        self.edited, self._edits_answer = message_id, role == "assistant"
         self.set_class(message_id is not None, "editing")
         does = "keeps it as another version" if role == "assistant" else "sends it as a new branch"
         does = "changes it where it waits" if message_id == WAITING else does
@@ -251,12 +256,35 @@ class Composer(Vertical):
                 self._run(found[0].name, found[1])
                 return
         content, edited = self._content(unescaped(text)), self.edited
+        with_files = not self._edits_answer and names_files(text)
         if edited is not None:
             self.edit(None)
         else:
             self.editor.text = ""
             self.attached.replace([])
-        self.post_message(self.Submitted(content, edited))
+        if with_files:
+            keys_wait_for_dialog(self.run_worker(self._submit_with_named(content, edited)), self.app)
+        else:
+            self.post_message(self.Submitted(content, edited))
+
+    async def _submit_with_named(self, content: Content, edited: str | None) -> None:
+        """Submit a message with the files that it names after an @. One that is too long has to be shortened first, and
+        the message is back in the editor."""
+        images, typed = await self._images(), typed_text(content)
+        found = await asyncio.to_thread(read_named, typed, lambda wanted: read_files(wanted, Path.cwd(), images))
+        read = [file for one in found.attached for file in one.files]
+        content = (*dict.fromkeys([*attachments_in(content), *read]), TextPart(found.text))
+        too_long = next((error for _, error in found.refused if isinstance(error, TooLongError)), None)
+        if too_long is None:
+            self.post_message(self.Submitted(content, edited))
+            if found.words:
+                toast(self, found.words, severity="warning")
+            return
+        if edited is not None:
+            self.edit(edited, content)
+        else:
+            self.continue_chat(content)
+        self.post_message(self.Refused(too_long))
 
     def _run(self, name: str, arguments: str) -> None:
         self.editor.text = ""
