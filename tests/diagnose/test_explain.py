@@ -77,6 +77,12 @@ def test_curves_have_one_scale() -> None:
     assert lines[5].endswith("█")
 
 
+def test_what_is_little_beside_the_rest_is_drawn_all_the_same() -> None:
+    lines = list(curve(Curve("Time", "ms", "token", [1, 2], {"with": [1, 1], "without": [1, 900]})))
+    assert lines[4].endswith("with │▁▁")
+    assert "▏" in list(bars(Bars("Speed", "tok/s", {"a": 1000.0, "b": 0.5})))[2]
+
+
 def test_a_step_with_more_guesses_never_takes_less() -> None:
     measured = {0: 1.4, 1: 1.0, 3: 9.5, 7: 6.5, 15: 16.0}
     assert never_less(measured) == {0: 1.0, 1: 1.0, 3: 6.5, 7: 6.5, 15: 16.0}

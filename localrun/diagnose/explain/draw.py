@@ -1,5 +1,6 @@
 """Reports as text: bars and curves of block characters, and readable numbers."""
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -45,7 +46,7 @@ def bars(picture: Bars, width: int = WIDTH) -> Iterator[str]:
     room = width - wide - max(map(len, numbers.values()), default=0) - 5
     longest = max(min(BAR * width // WIDTH, room), LEAST_BAR)
     for name, value in picture.values.items():
-        full, rest = divmod(round(8 * longest * value / most), 8)
+        full, rest = divmod(math.ceil(8 * longest * (value / most)), 8)  # only nothing is not drawn
         bar = "█" * full + (_PARTS[rest - 1] if rest else "")
         yield f"  {name:<{wide}}  {bar:<{longest}} {numbers[name]}"
 
@@ -58,7 +59,7 @@ def curve(picture: Curve, width: int = WIDTH) -> Iterator[str]:
     wide = max(map(len, (top, *picture.lines)))
     for name, line in picture.lines.items():
         columns = [mean(part) for part in split(line, min(len(line), width - wide - 4))]
-        heights = [round(8 * HEIGHT * value / most) for value in columns]
+        heights = [math.ceil(8 * HEIGHT * (value / most)) for value in columns]
         for row in range(HEIGHT - 1, -1, -1):
             cells = "".join(_EIGHTHS[min(max(height - 8 * row, 0), 8)] for height in heights)
             label = top if row == HEIGHT - 1 else name if row == 0 else ""
