@@ -12,8 +12,14 @@ from localrun.base.setting_rows import SETTINGS
 _SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar", "lora")
 _OTHERS = {"no-prefix-cache": "prefix_cache=False", **{name: name for name in _SAME}}
 _IN_MENU = ("ctx", "kv", "precision")  # of the app: F7 has these, F3 all settings
-_KEYS = {"list": "Ctrl+O", "search": "the hub in Ctrl+O", "pull": "Ctrl+O", "fit": "F7", "history list": "Ctrl+L"}
-_COMMAND = re.compile(rf"`localrun ({'|'.join(_KEYS)})(?: [^`]*)?`")
+_PLACES = {  # where the app has what a command does; {} is what it is done with
+    "list": "On disk in Models (Ctrl+O)",
+    "search": "the Hub in Models (Ctrl+O)",
+    "pull": "{} in Models (Ctrl+O)",
+    "fit": "F7",
+    "history list": "Ctrl+L",
+}
+_COMMAND = re.compile(rf"`localrun ({'|'.join(_PLACES)})(?: ([^`]*))?`")
 _TOKEN = re.compile(r"\b(into|needs|with) HF_TOKEN(?:, or /token of the app)?")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
@@ -41,7 +47,7 @@ def in_app(text: str, token: str = "/token") -> str:
         return key if value is None else f"{key}: {words}"
 
     text = _TOKEN.sub(lambda found: f"{found[1]} {token}", text)
-    return _OPTION.sub(named, _COMMAND.sub(lambda found: _KEYS[found[1]], text))
+    return _OPTION.sub(named, _COMMAND.sub(lambda found: _PLACES[found[1]].format(found[2] or "a model"), text))
 
 
 @contextmanager

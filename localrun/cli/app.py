@@ -124,7 +124,7 @@ def _invoke(arguments: list[str]) -> int:
         arguments = ["tui", *arguments]
     line = typer.main.get_command(command_line(_needed(arguments)))
     try:
-        with line.make_context("localrun", arguments) as context:
+        with line.make_context("localrun", [*arguments]) as context:  # which empties its list
             code = line.invoke(context)
     except typer.Exit as end:  # --help, --version
         code = end.exit_code

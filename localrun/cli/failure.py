@@ -21,6 +21,7 @@ CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
 _CANCELLED_WORDS = {"pull": ("cancelled", "what has arrived is kept: the same command goes on from there")}
 TEXT_COMMANDS = ("localrun run", "localrun tokenize")  # whose argument may begin with anything
+_OF_THE_APP = ("-m", "--model", "-c", "--continue")  # options that are often typed without a command
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
@@ -103,6 +104,8 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
         word = next((word for word in arguments if word.startswith(option)), option)
         if command in TEXT_COMMANDS and (" " in word or not near):
             near = f"a text that begins with - goes behind --: {command} -- {shlex.quote(word)};"
+        if command == "localrun" and option in _OF_THE_APP:
+            near = f"an option goes behind a command: `localrun tui {shlex.join(arguments)}` opens the app;"
         return UsageError(f"there is no option {option}", f"{near} {hint}".lstrip())
     if message.startswith("No such command") and not getattr(context, "parent", None):
         word = next(iter(first), "")

@@ -189,6 +189,7 @@ def test_raw_is_the_prompt_alone(faces: Faces) -> None:
         (["run", "x", "--seed", "-1"], "a whole number from 0"),
         (["chat", "builtin", "-m", "builtin"], "two models"),
         (["chat", "--json"], "did you mean --jsonl?"),
+        (["-m", "smol"], "`localrun tui -m smol`"),
         (["nonsense"], "No such command"),
         (["what is love?"], "did you mean `localrun run"),
         (["builtin"], "did you mean `localrun tui builtin`"),

@@ -26,7 +26,8 @@ def get_model(app: App[Any], downloads: Downloads, name: str) -> None:
 
     def failed(error: LocalrunError) -> None:
         words = f"{shown_name(name)} cannot be had now: {error.message}"
-        toast_error(app, LocalrunError(words, f"{error.hint}; then Ctrl+O"))
+        again = "then choose it again in Models (Ctrl+O)"
+        toast_error(app, LocalrunError(words, "; ".join(filter(None, (error.hint, again)))))
 
     run_in_background(app, lambda task: _find(name, task), done, failed)
 
