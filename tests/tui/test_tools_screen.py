@@ -129,9 +129,17 @@ def test_what_is_allowed_is_taken_back_there(folder: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: states(screen)[str(folder)] == "is read")
         assert states(screen)["fetch_url example.org"] == "is allowed"
-        await pilot.press("end", "delete")
+        for answer in "ny":
+            assert states(screen)["fetch_url example.org"] == "is allowed"
+            await pilot.press("end", "delete")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(answer)
+            await until(pilot, lambda: app.screen is screen)
         await until(pilot, lambda: "fetch_url example.org" not in states(screen))
         await pilot.press("end", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        assert tools.folders.allowed
+        await pilot.press("y")
         await until(pilot, lambda: str(folder) not in states(screen))
         assert not list(tools.always)
         assert not tools.folders.allowed

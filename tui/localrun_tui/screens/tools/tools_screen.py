@@ -113,13 +113,25 @@ class ToolsScreen(Page[None]):
     def action_remove(self) -> None:
         match self.current.value if self.current else None:
             case Path() as folder:
-                self._tools.folders.allowed.remove(folder)
-                self._show()
-            case AllowedTool() as allowed:
-                self._tools.always.remove(allowed)
-                self._reload()
+                facts = [("then", "tools may not read in it; f allows it again")]
+                allowed = self._tools.folders.allowed
+                self._ask_to_remove(f"Take {folder} from the tools?", facts, lambda: allowed.remove(folder))
+            case AllowedTool() as always:
+                facts = [("then", "each call is asked about again")]
+                question = f"No longer allow {always.name} without asking?"
+                self._ask_to_remove(question, facts, lambda: self._tools.always.remove(always))
             case ServerEntry() as entry:
-                self._ask_to_remove(entry)
+                facts = [("is", entry.target), ("then", "it is not in mcp.json any more")]
+                question = f"Remove the MCP server “{entry.name}”?"
+                self._ask_to_remove(question, facts, lambda: self._remove_server(entry.name))
+
+    def _ask_to_remove(self, question: str, facts: list[tuple[str, str]], remove: Callable[[], object]) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._attempt(remove)
+                self._reload()
+
+        self.app.push_screen(ConfirmScreen(question, facts, "Remove", "Keep", danger=True), answered)
 
     def action_folder(self) -> None:
         def answered(folder: str | None) -> None:
@@ -163,21 +175,11 @@ class ToolsScreen(Page[None]):
         self._reload(_key("MCP server", entry.name))
         toast(self, f"{entry.name} is added", "Enter switches it on")
 
-    def _ask_to_remove(self, entry: ServerEntry) -> None:
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._attempt(lambda: self._remove_server(entry.name))
-
-        facts = [("is", entry.target), ("then", "it is not in mcp.json any more")]
-        question = f"Remove the MCP server “{entry.name}”?"
-        self.app.push_screen(ConfirmScreen(question, facts, "Remove", "Keep", danger=True), answered)
-
     def _remove_server(self, name: str) -> None:
         remove_server(name)
         forget_list(name)
         if name in self._tools.servers.names:
             self._switch(f"{PREFIX}{name}")
-        self._reload()
 
     def _switch(self, name: str) -> None:
         run_in_background(self, lambda task: self._tools.switch(name), lambda _: self._show(), self._fail)
