@@ -9,7 +9,7 @@ from localrun.base.views import ImageView
 from localrun.chat.image_sizes import cost_of
 
 MOST_SHOWN = 6  # chips; of more the latest
-HINT = "(Alt+Backspace before the text takes the last one back)"
+HINT = "(Ctrl+W before the text takes the last back)"
 
 
 class Chips(Static):

@@ -170,9 +170,9 @@ class Composer(Vertical):
         """Write what is highlighted, as in a shell, and run nothing; where it is written already, on to the next one.
         Files are attached."""
         chosen = self.menu.chosen
-        if chosen is None or not chosen.value or (chosen.files and not chosen.leads_to):
+        if chosen is None or chosen.is_last:
             self.take()
-        elif self.editor.text == chosen.typed or (chosen.leads_to and chosen.leads_to == chosen.replaces):
+        elif chosen.is_written(self.editor.text):
             self.menu.move(1)
         elif chosen.leads_to:
             self.editor.take_back(chosen.replaces)

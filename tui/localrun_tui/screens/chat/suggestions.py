@@ -43,6 +43,15 @@ class Suggestion:
         """The command with its argument, or up to where one is typed."""
         return f"{self.value} {self.argument}" if self.argument or not self.ends else self.value
 
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing can be written that leads further: a note, or files that are no folder."""
+        return not self.value or (bool(self.files) and not self.leads_to)
+
+    def is_written(self, text: str) -> bool:
+        """Whether it stands in the editor already."""
+        return self.replaces == self.leads_to if self.leads_to else text == self.typed
+
 
 def suggested_commands(text: str) -> list[Suggestion]:
     """Commands whose names have a text, else those that are described with it; none unless it is one word behind a
