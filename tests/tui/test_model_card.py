@@ -61,8 +61,9 @@ def test_a_file_that_cannot_be_read_still_has_a_card(tmp_path: Path) -> None:
 def test_the_card_of_the_catalogue() -> None:
     row = next(row for row in catalogue_rows(10 << 30, []) if row.name == "qwen3.5-4b")
     text = catalogue_card(row).content().plain
-    for words in ("Qwen3.5 4B", "4.20 B parameters", "up to 262,144 tokens", "Apache-2.0", "All-rounder"):
+    for words in ("Qwen3.5 4B", "4.20 B parameters", "up to 262,144 tokens", "Apache-2.0", "Thinks first"):
         assert words in text
+    assert row.entry["note"] not in text  # which its row has
 
 
 def test_two_precisions_side_by_side_say_which_is_better_in_what() -> None:

@@ -12,6 +12,7 @@ from localrun_testing.model_screens import ScreenApp, hub_with_models, known_mac
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_testing.stub_gguf import stub_gguf
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -26,9 +27,10 @@ from localrun.hub import fits
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
 from localrun.hub.disk.stored import StoredModel
 from localrun_tui.screens.dialogs.ask import AskText
+from localrun_tui.screens.models.disk_section import DiskSection
+from localrun_tui.screens.models.hub_section import HubSection
 from localrun_tui.screens.models.model_items import disk_items
 from localrun_tui.screens.models.model_rows import DiskRow, used_when
-from localrun_tui.screens.models.model_sections import DiskSection, HubSection
 from localrun_tui.screens.models.models_screen import ModelsScreen
 from localrun_tui.widgets.model_path_field import is_typed_path, longer_path
 
@@ -108,6 +110,20 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
     assert [path.name for path in stored.iterdir()] == ["mine-F32.gguf"]
 
 
+def test_what_is_pasted_beside_the_box_goes_into_it(stored: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "mine")
+        screen = pilot.app.screen
+        assert isinstance(screen, ModelsScreen)
+        for text in ("mi\x1b[1mne", " f16"):  # in the list first, then in the box
+            pilot.app.post_message(Paste(text))
+            await pilot.pause()
+        await until(pilot, lambda: screen.box.value == "mine f16")
+        await until(pilot, lambda: "F32" not in screen_text(pilot.app))
+
+    drive(ScreenApp(ModelsScreen(INFO)), steps)
+
+
 def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "mine")
@@ -179,7 +195,7 @@ def test_the_catalogue_says_what_fits() -> None:
         look_for(pilot, "llama")
         await pilot.press("end")  # 70 B
         await until_text(pilot, "slow: from disk")
-        await until(pilot, lambda: screen_text(pilot.app).count("Near the top of what runs at home") == 2)
+        assert screen_text(pilot.app).count("Near the top of what runs at home") == 1  # in its row
         shown = screen_text(pilot.app)
         assert "◌ disk" in shown
         assert "✔ fits" in shown

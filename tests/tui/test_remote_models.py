@@ -23,7 +23,7 @@ from localrun.client.remote.endpoints import read_endpoints, write_endpoints
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
-from localrun_tui.screens.models import model_sections
+from localrun_tui.screens.models import catalogue_section
 from localrun_tui.screens.settings import endpoint_form
 
 KEY = "sk-canary-123456"
@@ -41,7 +41,7 @@ def server() -> Iterator[FakeChatServer]:
 def empty_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     """What fits of its models takes seconds to find out, and none of them is chosen here."""
     monkeypatch.setattr(first_run, "_find_first", lambda task: None)
-    monkeypatch.setattr(model_sections, "catalogue_rows", lambda budget, stored: [])
+    monkeypatch.setattr(catalogue_section, "catalogue_rows", lambda budget, stored: [])
 
 
 def new_app() -> LocalrunApp:

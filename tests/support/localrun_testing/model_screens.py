@@ -19,7 +19,7 @@ from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.screens.explain import machine_state
-from localrun_tui.screens.models import model_sections, models_screen
+from localrun_tui.screens.models import catalogue_section, model_sections, models_screen
 
 
 class ScreenApp(App[None]):
@@ -49,7 +49,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch, idle: bool = True) -> None:
         monkeypatch.setattr(module, "machine_rates", lambda: Rates(40e9, 200e9, idle=idle))
     monkeypatch.setattr(fits, "disk_rate", lambda: 2e9)
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
-    for module in (models_screen, model_sections, registry, machine_state):
+    for module in (models_screen, catalogue_section, model_sections, registry, machine_state):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
     monkeypatch.setattr(first_run, "memory", lambda: Memory(16 << 30, 10 << 30))
 

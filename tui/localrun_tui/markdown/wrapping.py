@@ -36,6 +36,14 @@ def wrap(content: Content, width: int) -> list[Content]:
     return lines
 
 
+def first_lines(content: Content, width: int, n_lines: int) -> Content:
+    """A text in `n_lines` lines at most; the last of them ends with an ellipsis where there were more."""
+    lines = wrap(content, width)
+    if len(lines) > n_lines:
+        lines = [*lines[: n_lines - 1], lines[n_lines - 1].truncate(max(width - 2, 0)) + Content(" …")]
+    return Content("\n").join(lines)
+
+
 def _breaks(text: str, width: int) -> list[int]:
     """Where lines begin after the first: as late as each may, after a space or between two wide signs."""
     starts: list[int] = []

@@ -35,6 +35,7 @@ class HelpScreen(Dialog[None]):
     """`groups` are titles with the bindings below them, `commands` what may be typed, with what it does."""
 
     CSS_PATH = "help_screen.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,question_mark,q", "dismiss", "Close", id="help.close")]
 
     def __init__(self, groups: Iterable[KeyGroup], commands: Sequence[tuple[str, str]]) -> None:

@@ -78,7 +78,9 @@ class KeyBar(Footer):
             binding, display = palette.binding, self.app.get_key_display(palette.binding)
             tooltip = binding.tooltip or binding.description
             by_action[binding.action] = ShownKey(binding, display, palette.enabled, tooltip, "-command-palette")
-        for action in _LEAST:
-            if sum(key.cells for key in by_action.values()) > width:
-                by_action.pop(action, None)
+        last = [action for action in reversed(by_action) if action != "help"]  # it names all the others
+        for action in (*_LEAST, *last):
+            if sum(key.cells for key in by_action.values()) <= width:
+                break
+            by_action.pop(action, None)
         return list(by_action.values())

@@ -1,4 +1,4 @@
-"""The last line of a dialog: its keys, where those of a screen are."""
+"""The last line of a dialog, two where it is narrow: its keys, where those of a screen are."""
 
 from textual.widgets import Static
 
@@ -9,7 +9,7 @@ class KeyHint(Static):
     """The keys of a dialog, over those of the screen below, which do nothing meanwhile."""
 
     DEFAULT_CSS = """
-    KeyHint { dock: bottom; width: 100%; height: 1; padding: 0 1; background: $panel; color: $text-accent; }
+    KeyHint { dock: bottom; width: 100%; height: auto; padding: 0 1; background: $panel; color: $text-accent; }
     """
 
     def __init__(self, words: str = "") -> None:

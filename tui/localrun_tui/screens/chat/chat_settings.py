@@ -75,6 +75,7 @@ class ChatSettingsScreen(Dialog[ChatSettings | None]):
     loaded model brings along."""
 
     CSS_PATH = "chat_settings.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", id="chat-settings.leave"),
         Binding("ctrl+s", "save", "Save", id="chat-settings.save"),

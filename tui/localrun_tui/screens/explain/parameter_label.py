@@ -22,7 +22,7 @@ class ParameterLabel(Static):
     def show(self, what: WhatIf) -> None:
         keys = "←→" if self.parameter.field == "ctx" else self.parameter.key
         slider = Content("")
-        if self.parameter.field == "ctx":
+        if self.parameter.field == "ctx" and not self.screen.has_class("-small"):
             at = round(share_of_contexts(what) * (SLIDER - 1))
             slider = Content.assemble(
                 " ", ("━" * at, "$primary"), ("●", "bold $primary"), ("─" * (SLIDER - 1 - at), "$foreground 25%")

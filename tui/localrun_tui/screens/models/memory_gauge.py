@@ -6,7 +6,7 @@ from textual.content import Content
 from localrun.base.units import gib
 from localrun.fit.estimate import FitRow
 
-WIDTH = 48
+WIDTH = 36  # cells: its words are beside it on a screen of 60
 
 
 def gauge(row: FitRow) -> Content:

@@ -52,7 +52,8 @@ class ModelCard:
             shown.append(say(f"images: {self.images}", _MUTED))
         if self.fit is not None:
             shown.append(gauge(self.fit))
-        fits = f"{MEANING[self.fit.verdict]}, {speed_words(self.fit)}" if self.fit and speed(self.fit) else ""
+        fits = MEANING[self.fit.verdict] if self.fit else ""
+        fits += f", {speed_words(self.fit)}" if self.fit and speed(self.fit) else ""
         return lines(*shown, say(" · ".join(filter(None, (fits, self.place))), _MUTED))
 
 
@@ -107,7 +108,7 @@ def catalogue_card(row: CatalogueRow) -> ModelCard:
         row.n_params,
         row.shape.config.max_context if row.shape else 0,
         entry["licence"],
-        note=entry["note"] + thinks + sees,
+        note=(thinks + sees).strip(),  # what else it is good for is in its row
         place=entry.get("gguf") or entry.get("safetensors", ""),
         fit=best,
     )

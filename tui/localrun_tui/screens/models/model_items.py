@@ -21,7 +21,7 @@ from localrun_tui.screens.models.model_rows import (
     speed,
     used_when,
 )
-from localrun_tui.screens.models.verdicts import CANNOT, MEANING, cannot_be_run, verdict_text
+from localrun_tui.screens.models.verdicts import CANNOT, cannot_be_run, verdict_text
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.fact import lines
 from localrun_tui.widgets.model_list import Item
@@ -117,7 +117,7 @@ def catalogue_detail(row: CatalogueRow, is_suggested: bool) -> Content:
     if row.best is None:
         return lines(say("none of its precisions fits the free memory of this machine", "$text-error"), about)
     star = "★ begin with it: " if is_suggested else ""
-    return lines(say(f"{star}{row.best.precision}, {sizes(row.best)}; {MEANING[row.best.verdict]}"), about)
+    return lines(say(f"{star}{row.best.precision}, {sizes(row.best)}"), about)
 
 
 def hub_item(row: HubRow) -> Item[HubRow]:

@@ -9,6 +9,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
+from textual.events import Paste, Resize
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.backends.registry import usual_memory
@@ -16,16 +18,12 @@ from localrun.base.events import ModelInfo
 from localrun.client.choice import ModelChoice
 from localrun.client.remote.endpoint import Endpoint
 from localrun.hub.disk.stored import StoredModel
+from localrun_tui.markdown.wrapping import first_lines
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.default_model import make_default
+from localrun_tui.screens.models.disk_section import DiskSection
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
-from localrun_tui.screens.models.model_sections import (
-    SECTIONS,
-    DiskSection,
-    machine_line,
-    subject_of,
-    subject_of_stored,
-)
+from localrun_tui.screens.models.model_sections import SECTIONS, machine_line, subject_of, subject_of_stored
 from localrun_tui.screens.models.open_path import ask_for_path, find_at
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
@@ -58,6 +56,8 @@ class FilterBox(ModelPathField):
 
 # The lists that an action belongs to; it is everywhere else in all of them.
 _PLACES = {
+    "search": ("hub",),
+    "filter": ("disk", "catalogue", "remote"),
     "add_server": ("remote",),
     "change_server": ("remote",),
     "remove": ("disk", "remote"),
@@ -77,6 +77,7 @@ class ModelsScreen(Page[ModelChoice | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="models.back"),
         Binding("slash", "filter", "Filter", id="models.filter", key_display="/"),
+        Binding("slash", "search", "Search", id="models.search", key_display="/"),
         Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
         Binding("right", "section(1)", "Next section", id="models.next", show=False),
         Binding("d", "downloads", "Downloads", id="models.downloads"),
@@ -228,8 +229,8 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done in this list."""
-        if action == "filter":
-            return not self._is_typing
+        if action in ("filter", "search") and self._is_typing:
+            return False
         places = _PLACES.get(action, ())
         if places and action in _OF_A_ROW and self.section.highlighted is None:
             return False
@@ -246,6 +247,8 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     def action_filter(self) -> None:
         self.set_focus(self.box)
+
+    action_search = action_filter
 
     def action_section(self, step: int) -> None:
         tabs, names = self.query_one(Tabs), list(SECTIONS)
@@ -265,6 +268,11 @@ class ModelsScreen(Page[ModelChoice | None]):
         if not self._is_typing:
             self.set_focus(self.section.options)
 
+    def on_paste(self, event: Paste) -> None:
+        """Put into the box what is pasted while the list has the focus: a name, or a path."""
+        self.set_focus(self.box)
+        self.box.post_message(Paste(event.text))
+
     @on(Input.Changed, "#filter")
     def _filter(self) -> None:
         self.section.look_for(self.box.value)
@@ -278,7 +286,14 @@ class ModelsScreen(Page[ModelChoice | None]):
         else:
             self.set_focus(self.section.options)
 
+    @property
+    def _detail_lines(self) -> int:
+        """Lines that are about the highlighted one: most of the screen is the list's."""
+        return min(max(self.size.height // 3, 3), 10)
+
+    @on(Resize)
     @on(ModelList.Highlighted)
     def _show_detail(self) -> None:
         item = self.section.highlighted
-        self.query_one("#detail", Static).update(self.section.detail(item) if item else "")
+        detail = self.section.detail(item) if item else Content("")
+        self.query_one("#detail", Static).update(first_lines(detail, self.size.width - 4, self._detail_lines))
