@@ -53,6 +53,14 @@ class ModelSlot:
             self._info = self.client.info
         return self._info
 
+    def path_in_use(self) -> str:
+        """The file or folder of the model that is loaded or being loaded; empty without one, and for a server."""
+        from localrun.hub.disk.stored import StoredModel
+
+        if self.loading and self.choice is not None:
+            return str(self.choice.stored.path) if isinstance(self.choice.stored, StoredModel) else ""
+        return self.info.path if self.info else ""
+
     async def load(self, choice: "ModelChoice", progress: ProgressCallback) -> ModelInfo:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()

@@ -1,11 +1,14 @@
 """Models on disk, of the catalogue, on the hub and on servers; and what is deleted."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.chat_app import CHOICE
 from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
@@ -16,6 +19,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from localrun.base.request import ProgressCallback
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
 from localrun.client.model_slot import ModelSlot
@@ -101,8 +105,7 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: app.closed)
 
-    loaded = replace(INFO, path=str(stored / "mine-F32.gguf"))
-    app = ScreenApp(ModelsScreen(loaded))
+    app = ScreenApp(ModelsScreen(in_use=lambda: str(stored / "mine-F32.gguf")))
     drive(app, steps, LARGE)
     assert isinstance(app.answer, ModelChoice)
     assert app.answer.stored.name == "mine"
@@ -121,7 +124,7 @@ def test_what_is_pasted_beside_the_box_goes_into_it(stored: Path) -> None:
         await until(pilot, lambda: screen.box.value == "mine f16")
         await until(pilot, lambda: "F32" not in screen_text(pilot.app))
 
-    drive(ScreenApp(ModelsScreen(INFO)), steps)
+    drive(ScreenApp(ModelsScreen()), steps)
 
 
 def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
@@ -131,7 +134,7 @@ def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
         path = str(stored / "mine-F32.gguf")
         await until(pilot, lambda: path in "".join(screen_text(pilot.app).split()))
 
-    drive(ScreenApp(ModelsScreen(INFO)), steps, SMALL)
+    drive(ScreenApp(ModelsScreen()), steps, SMALL)
 
 
 def test_names_and_marks_are_whole_at_80_columns_and_owners_tell_namesakes_apart() -> None:
@@ -319,15 +322,38 @@ def test_foreign_names_are_text_and_a_server_is_chosen(hub: FakeHub, chat_server
         await pilot.press("enter")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(ModelsScreen(replace(INFO, path=str(evil))))
+    app = ScreenApp(ModelsScreen(in_use=lambda: str(evil)))
     drive(app, steps, LARGE)
     assert app.answer.stored.model == "big-model"
     assert "canary" not in repr(app.answer)
 
 
+def test_a_model_that_is_being_loaded_is_in_use() -> None:
+    """Its file could be deleted until it was there."""
+    gate = threading.Event()
+
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> ScriptedClient:
+        gate.wait()
+        return ScriptedClient(info=replace(INFO, path="/models/as-it-is-now.gguf"))
+
+    async def steps() -> None:
+        slot = ModelSlot(open_client)
+        assert slot.path_in_use() == ""
+        load = asyncio.create_task(slot.load(CHOICE, lambda done, total: None))
+        while not slot.loading:
+            await asyncio.sleep(0)
+        assert isinstance(CHOICE.stored, StoredModel)
+        assert slot.path_in_use() == str(CHOICE.stored.path)
+        gate.set()
+        await load
+        assert slot.path_in_use() == "/models/as-it-is-now.gguf"
+
+    asyncio.run(steps())
+
+
 def test_what_the_loaded_model_holds_counts_as_free() -> None:
     """Weights, cache and buffers: all that goes before the next model comes."""
-    screen = ModelsScreen(INFO, held_bytes=lambda: 5 << 30)
+    screen = ModelsScreen(held_bytes=lambda: 5 << 30)
     assert screen.budget() == (10 << 30) + (5 << 30)
     slot = ModelSlot(lambda choice, progress: ScriptedClient())
     assert slot.held_bytes() == 0

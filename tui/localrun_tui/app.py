@@ -136,8 +136,6 @@ class LocalrunApp(LineToasts, PlainEnd):
     def _tell(self, message: Message) -> None:
         self._chat_screen.post_message(message)
 
-    # ---- the model
-
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key | Paste) and not event.is_forwarded:
             await self.keys.take(event)
@@ -200,7 +198,8 @@ class LocalrunApp(LineToasts, PlainEnd):
     async def choose_model(self, section: str = "disk", title: str = "Models", words: str = "") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen
 
-        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes, title, words))
+        model = self.session.model
+        await self._load_from(ModelsScreen(section, model.held_bytes, title, words, model.path_in_use))
 
     def action_downloads(self) -> None:
         from localrun_tui.screens.downloads.downloads import DownloadsScreen

@@ -270,21 +270,23 @@ class Composer(Vertical):
     async def _submit_with_named(self, content: Content, edited: str | None) -> None:
         """Submit a message with the files that it names after an @. One that is too long has to be shortened first, and
         the message is back in the editor."""
-        images, typed = await self._images(), typed_text(content)
-        found = await asyncio.to_thread(read_named, typed, lambda wanted: read_files(wanted, Path.cwd(), images))
-        read = [file for one in found.attached for file in one.files]
-        content = (*dict.fromkeys([*attachments_in(content), *read]), TextPart(found.text))
-        too_long = next((error for _, error in found.refused if isinstance(error, TooLongError)), None)
-        if too_long is None:
-            self.post_message(self.Submitted(content, edited))
-            if found.words:
-                toast(self, found.words, severity="warning")
+        try:
+            read = partial(read_files, here=Path.cwd(), shelf=await self._images())
+            found = await asyncio.to_thread(read_named, typed_text(content), read)
+            if too_long := next((error for _, error in found.refused if isinstance(error, TooLongError)), None):
+                raise too_long
+        except LocalrunError as error:
+            if edited is not None:
+                self.edit(edited, content)
+            else:
+                self.continue_chat(content)
+            self.post_message(self.Refused(error))
             return
-        if edited is not None:
-            self.edit(edited, content)
-        else:
-            self.continue_chat(content)
-        self.post_message(self.Refused(too_long))
+        files = [file for one in found.attached for file in one.files]
+        whole = (*dict.fromkeys([*attachments_in(content), *files]), TextPart(found.text))
+        self.post_message(self.Submitted(whole, edited))
+        if found.words:
+            toast(self, found.words, severity="warning")
 
     def _run(self, name: str, arguments: str) -> None:
         self.editor.text = ""

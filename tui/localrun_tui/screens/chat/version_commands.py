@@ -40,8 +40,9 @@ class VersionCommands:
         if name:
             choice = await self._session.disk.run(named, name)
         else:
-            asked, held = "Which model is to answer?", self._session.model.held_bytes
-            choice = await self._screen.app.push_screen_wait(ModelsScreen(self._session.info, "disk", held, asked))
+            asked, model = "Which model is to answer?", self._session.model
+            screen = ModelsScreen("disk", model.held_bytes, asked, in_use=model.path_in_use)
+            choice = await self._screen.app.push_screen_wait(screen)
         if choice is None or head is None:
             return
         there = await load_instead(self._session, choice)

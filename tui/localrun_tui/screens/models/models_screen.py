@@ -14,7 +14,6 @@ from textual.events import Paste, Resize
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.backends.registry import usual_memory
-from localrun.base.events import ModelInfo
 from localrun.client.choice import ModelChoice
 from localrun.client.remote.endpoint import Endpoint
 from localrun.hub.disk.stored import StoredModel
@@ -67,9 +66,10 @@ _OF_A_ROW = ("change_server", "remove", "make_default", "reveal", "update")
 
 
 class ModelsScreen(Page[ModelChoice | None]):
-    """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
+    """The memory that the loaded model holds counts as free, since another one takes its place.
 
-    `section` is the list to begin with: disk, catalogue, hub or remote; `words` are those to filter it by.
+    `section` is the list to begin with: disk, catalogue, hub or remote; `words` are those to filter it by. A model that
+    is `in_use` by now, by its path, is not deleted.
     """
 
     CSS_PATH = "models_screen.tcss"
@@ -94,16 +94,16 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     def __init__(
         self,
-        loaded: ModelInfo | None = None,
         section: str = "disk",
         held_bytes: Callable[[], int] = lambda: 0,
         title: str = "Models",
         words: str = "",
+        in_use: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__()
         self.asked = title
+        self._in_use = in_use
         self.held_bytes = held_bytes
-        self.loaded = loaded
         self.first_section = section
         self.first_words = words
 
@@ -182,8 +182,7 @@ class ModelsScreen(Page[ModelChoice | None]):
     def action_remove(self) -> None:
         item = self.section.highlighted
         if item is not None and isinstance(item.value, DiskRow):
-            loaded = self.loaded.path if self.loaded else ""
-            ask_to_remove(self, item.value.model, loaded, self.section.reload)
+            ask_to_remove(self, item.value.model, self._in_use(), self.section.reload)
         elif item is not None and isinstance(item.value, ServerModel):
             ask_to_forget(self, item.value.endpoint, self.section.reload)
 
