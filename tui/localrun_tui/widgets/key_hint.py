@@ -9,7 +9,10 @@ class KeyHint(Static):
     """The keys of a dialog, over those of the screen below, which do nothing meanwhile."""
 
     DEFAULT_CSS = """
-    KeyHint { dock: bottom; width: 100%; height: auto; padding: 0 1; background: $panel; color: $text-accent; }
+    KeyHint {
+        dock: bottom; width: 100%; height: auto; max-height: 2; padding: 0 1;
+        background: $panel; color: $text-accent;
+    }
     """
 
     def __init__(self, words: str = "") -> None:
