@@ -97,8 +97,8 @@ def test_the_numbers_of_a_chat_are_seen_in_a_narrow_terminal() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: "Temperatu…" in screen_text(app))
-        below = screen_text(app).partition("Temperatu…")[2].splitlines()[1]
+        await until(pilot, lambda: "Temperature" in screen_text(app))
+        below = screen_text(app).partition("Temperature")[2].splitlines()[1]
         assert below.strip("│ ").startswith("0."), "its value"
 
     drive(app, steps, (NARROW, 20))
