@@ -10,7 +10,9 @@ from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_vie
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES, VIEW, Script, ScriptedClient
 from localrun_testing.waiting import PATIENCE
+from textual.app import App
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
@@ -20,6 +22,7 @@ from localrun.diagnose.facts import stages
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.inspector import Lines, draft_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
+from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.models.precision_menu import PrecisionMenu
 from localrun_tui.state import session
 from localrun_tui.widgets.meters import bar, meter
@@ -96,6 +99,58 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
             assert words in text
         below = str(chat_screen(pilot).inspector.query_one("#inspector-lines").render())
         assert "whole process   3.58 GiB   3.63 GiB" in below  # at most, so far
+
+    drive(app, steps, LARGE)
+
+
+def explained_topic(app: App[Any]) -> str | None:
+    """The topic of Explain, if that is open."""
+    if not isinstance(app.screen, ExplainScreen):
+        return None
+    highlighted = app.screen.query_one(OptionList).highlighted_option
+    return highlighted.id if highlighted is not None else None
+
+
+@pytest.mark.parametrize(
+    ("words", "topic"),
+    [
+        ("prefill ", "phases"),
+        ("prompt tokens", "reuse"),
+        ("1,500 of 8,192 tokens", "cache"),
+        ("whole process", "memory"),
+        ("of weights", "precision"),
+    ],
+)
+def test_a_click_on_a_figure_opens_its_page_of_explain(words: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_known_rates", lambda: RATES)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await ask(pilot, "x")
+        await until_text(pilot, "Memory")
+        lines = chat_screen(pilot).inspector.query_one(Lines)
+        shown = str(lines.render()).splitlines()
+        row = next(row for row, line in enumerate(shown) if words in line)
+        await pilot.click(lines, offset=(shown[row].index(words), row))
+        await until(pilot, lambda: explained_topic(app) == topic)
+
+    drive(app, steps, (120, 60))
+
+
+def test_enter_opens_the_page_about_what_took_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_known_rates", lambda: RATES)
+    app, _ = chat_app(Script("x" * 320))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await ask(pilot, "x")
+        await until_text(pilot, "A smaller precision helps")
+        chat_screen(pilot).inspector.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: explained_topic(app) == "precision")
 
     drive(app, steps, LARGE)
 

@@ -23,6 +23,7 @@ def groups() -> list[tuple[str, list[BindingType]]]:
     from localrun_tui.screens.chat.editor import Editor
     from localrun_tui.screens.chat.find_bar import FindBar
     from localrun_tui.screens.chat.history_list import ChatOptions, SearchBox
+    from localrun_tui.screens.chat.inspector import Inspector
     from localrun_tui.screens.chat.message_view import MessageView
     from localrun_tui.screens.chat.waiting_list import WaitingList
 
@@ -38,6 +39,7 @@ def groups() -> list[tuple[str, list[BindingType]]]:
         ("In the list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
         ("Finding in a chat", list(FindBar.BINDINGS)),
         ("Models and settings", [binding for binding in chat if binding.id in _MODELS]),
+        ("In the inspector", list(Inspector.BINDINGS)),
         ("Everywhere", EVERYWHERE),
     ]
 

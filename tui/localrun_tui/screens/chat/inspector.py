@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
@@ -23,6 +24,7 @@ from localrun.diagnose.words import DiagnosisWords, in_words, summary
 from localrun.fit.rates import Rates
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
+from localrun_tui.screens.chat.explained import explained, page_about
 from localrun_tui.widgets.meters import bar
 
 Asking = Literal["asking"]  # the first look has not come back yet
@@ -36,10 +38,11 @@ _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predic
 
 
 class Lines(Widget):
-    """Lines made for the width there is."""
+    """Lines made for the width there is. A click on one opens the page of Explain about it."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
+        self.auto_links = False  # they look like what they are
         self._shown: tuple[Mapping[str, Any], EngineView | None, Rates | None, ModelInfo | None]
         self._shown = {}, "asking", None, None
 
@@ -61,17 +64,26 @@ class Lines(Widget):
         stats, view, rates, info = self._shown
         parts = [
             _timeline(stats, rates, width),
-            _load(view, width) if isinstance(view, ServerLoad) else _cache(view, info is not None, width),
-            _memory(view, width) if isinstance(view, CacheView) else [],
-            _engine(info, width),
+            _load(view, width) if isinstance(view, ServerLoad) else explained(_cache(view, bool(info), width), "cache"),
+            explained(_memory(view, width), "memory") if isinstance(view, CacheView) else [],
+            explained(_engine(info, width), "precision"),
         ]
         return [line for part in parts if part for line in (*part, Content())][:-1]
+
+    @property
+    def topic(self) -> str:
+        """The page about what the last answer waited for most."""
+        stats, _, rates, _ = self._shown
+        facts = facts_of(stats, rates)
+        found = diagnose(facts) if facts else None
+        return page_about(found.cause if found else "unknown")
 
 
 class Inspector(VerticalScroll, can_focus=True):
     """The panel. While open, it fetches the contents of the cache from time to time."""
 
     BORDER_TITLE = "Inspector"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "explain", "Explain figures", id="inspector.explain")]
 
     class WantsView(TextualMessage):
         """`show_view` wants what the cache holds now; it may take the engine a moment."""
@@ -107,6 +119,9 @@ class Inspector(VerticalScroll, can_focus=True):
         self._view = view
         self._show_lines()
 
+    async def action_explain(self) -> None:
+        await self.run_action(f"app.explain({self._lines.topic!r})")
+
     def look_anew(self) -> None:
         """The last look was at another cache: `show` does not wait until it is time for the next one."""
         self._looked = 0.0
@@ -137,8 +152,13 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    about = [*_wait(facts, width), *_reuse(stats, width), *draft_lines(stats, width), *_muted(_ODDS, width)]
-    return [*_summary(found, facts, width), *lines, *about, *_advice(in_words(found, facts), width)]
+    return [
+        *explained([*_summary(found, facts, width), *lines, *_wait(facts, width)], "phases"),
+        *explained(_reuse(stats, width), "reuse"),
+        *explained(draft_lines(stats, width), "drafts"),
+        *_muted(_ODDS, width),
+        *explained(_advice(in_words(found, facts), width), page_about(found.cause)),
+    ]
 
 
 def _wait(facts: Facts, width: int) -> list[Content]:
