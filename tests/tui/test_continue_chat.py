@@ -149,6 +149,7 @@ def test_each_chat_has_the_adapters_that_it_was_held_with(loads: list[ModelChoic
         await until(pilot, lambda: session.info)
         await lora(pilot, "/a.gguf:0.5")
         await until(pilot, lambda: session.present and session.present.adapters == half)
+        app.clear_notifications()  # which stand over the first line
         await until_text(pilot, "Q4_K_M · + a")
         await ask(pilot, "first")
         first = session.chat.id if session.chat else ""

@@ -92,6 +92,7 @@ def test_the_first_line_says_that_a_model_is_served_and_how_many_ask() -> None:
 
     async def steps(pilot: Pilot[Any]) -> None:
         def first_line() -> str:
+            app.clear_notifications()  # which stand over it
             return screen_text(app).splitlines()[0]
 
         await ready(pilot)
