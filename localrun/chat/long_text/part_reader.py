@@ -124,11 +124,11 @@ class PartReader:
     def _facts(self, most: int) -> str:
         """The kinds of all lines, those that the model did not come to included, in at most so many bytes: where they
         are too many, only those with words of errors, if the lines are alike at all. Else empty."""
-        shown = self._table.condensed(most).text
-        whole = sum(n_bytes(piece.text) for piece in self.plan.pieces)
         if not self._table.are_clear:
             return ""
+        shown = self._table.condensed(most).text
         if n_bytes(shown) > most:
+            whole = sum(n_bytes(piece.text) for piece in self.plan.pieces)
             shown = only_errors(shown) if n_bytes(shown) <= _WORTH * whole else ""
         return shown if n_bytes(shown) <= most else ""
 
