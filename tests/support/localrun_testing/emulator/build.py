@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from localrun.base.errors import LocalrunError
 from localrun.base.lock import locked
 from localrun_testing import REPOSITORY
+from localrun_testing.kept import FOLDER
 
 Sanitizer: TypeAlias = Literal["", "address", "thread"]
 
@@ -101,10 +102,8 @@ def _kept(content: str, ending: str) -> Path:
     """Where what is compiled from `content` by this compiler and emulator is kept."""
     runtime = "".join(path.read_text() for path in sorted(RUNTIME.iterdir()))
     digest = hashlib.sha256("\0".join((content, runtime, _compiler())).encode()).hexdigest()[:24]
-    user = os.getuid() if hasattr(os, "getuid") else ""
-    folder = Path(tempfile.gettempdir()) / f"localrun-emulated-{user}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder / f"{digest}{ending}"
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    return FOLDER / f"{digest}{ending}"
 
 
 @cache
