@@ -31,6 +31,7 @@ TINY = (  # of `TINY_MODELS`, those that differ in what their layers do
     "nemotron-h",
     "nemotron-h-moe",
     "smollm3",
+    "muse-glimmer",
     "qwen2-moe",
     "qwen3-moe",
     "qwen3-vl-moe",

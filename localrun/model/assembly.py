@@ -46,6 +46,10 @@ class Assembler(ABC):
     @abstractmethod
     def required_vector(self, name: str) -> Vector: ...
     @abstractmethod
+    def ones(self, n: int) -> Vector:
+        """The weights of a norm that has none."""
+
+    @abstractmethod
     def number(self, name: str) -> float:
         """A vector of one."""
 
@@ -65,12 +69,16 @@ class Assembler(ABC):
         embed = self.linear("embed")
         layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
         output = self.linear("output") if self.has("output") else embed
-        return ModelWeights(embed, layers, self.required_vector("output_norm"), output, self.per_layer_table())
+        embed_norm = self.ones(config.hidden_size) if config.norms_embedding else None
+        output_norm = self.required_vector("output_norm")
+        return ModelWeights(embed, layers, output_norm, output, self.per_layer_table(), embed_norm)
 
     def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
         prefix = f"layers.{index}."
         gate, up, down = (self.optional_linear(prefix + name) for name in ("gate", "up", "down"))
         vectors = {name: self.vector(prefix + name) for name in VECTORS}
+        if spec.bare_qk_norm:
+            vectors |= dict.fromkeys(("q_norm", "k_norm"), self.ones(spec.head_dim))
         router = self.linear(prefix + "router") if spec.mixture else None
         shared = self.shared_expert(prefix, spec) if spec.mixture and spec.mixture.shared_size else None
         return LayerWeights(

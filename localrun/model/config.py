@@ -133,6 +133,8 @@ class LayerSpec:
     # Rows of an image see each other, those after them, too.
     image_spans: bool = field(default=False, repr=False)
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
+    bare_qk_norm: bool = field(default=False, repr=False)  # norms of q and k have no weights
+    post_eps: float | None = field(default=None, repr=False)  # of the norms after a block; None: that of all norms
 
     @property
     def has_attention(self) -> bool:
@@ -205,6 +207,7 @@ class ModelConfig:
     clusters: Clusters | None = field(default=None, repr=False)  # of the tokens of an assistant
     block: BlockGuess | None = field(default=None, repr=False)  # of a drafter that guesses blocks
     taps: tuple[int, ...] = field(default=(), repr=False)  # layers whose rows are given to such a drafter
+    norms_embedding: bool = field(default=False, repr=False)  # rows of the embedding have a norm without weights
     n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property

@@ -50,6 +50,7 @@ class Model:
         """Record one step of the model -> Logits, and the rows of its taps beside them."""
         config, weights = self.config, self.weights
         x = embedded(ops, weights.embed, config.embed_scale)  # [R, hidden]
+        x = normed(ops, x, weights.embed_norm, config.rms_eps)
         tapped = self.tap(ops, x, -1, None)
         per_layer = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
@@ -99,7 +100,7 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window, spans=spec.image_spans))
     if gate is not None:
         (o,) = ops(SigmoidMul(o, gate))
-    return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, eps)
+    return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, spec.post_eps or eps)
 
 
 def projections(ops: Ops, a: Value, weights: AttentionWeights) -> tuple[Value | None, ...]:
@@ -133,7 +134,9 @@ def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     assert spec.mixer is not None
     assert isinstance(weights, MixerWeights)
     y = spec.mixer.mix(ops, normed(ops, x, layer.attn_norm, eps), index, weights)
-    return close_block(ops, x, y, weights.matrices["out"], layer.attn_post_norm, spec.residual_scale, eps)
+    return close_block(
+        ops, x, y, weights.matrices["out"], layer.attn_post_norm, spec.residual_scale, spec.post_eps or eps
+    )
 
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -144,7 +147,7 @@ def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: flo
     (hidden,) = ops(Linear(a, network.widening, act=network.act))
     if layer.xielu is not None:
         (hidden,) = ops(Xielu(hidden, *layer.xielu.operands))
-    return close_block(ops, x, hidden, network.down, layer.ffn_post_norm, spec.residual_scale, eps)
+    return close_block(ops, x, hidden, network.down, layer.ffn_post_norm, spec.residual_scale, spec.post_eps or eps)
 
 
 def networks_of(spec: LayerSpec, layer: LayerWeights) -> Experts:
@@ -162,7 +165,7 @@ def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWei
     if layer.ffn_post_norm is None:
         return ops(replace(op, residual=x))[0]
     (y,) = ops(op)
-    return ops(Norm(y, layer.ffn_post_norm, eps, residual=x))[0]
+    return ops(Norm(y, layer.ffn_post_norm, spec.post_eps or eps, residual=x))[0]
 
 
 def branches_block(
@@ -177,7 +180,9 @@ def branches_block(
     (read,), (chosen_by,) = (ops(Norm(x, weight, eps)) for weight in (norms.experts, norms.router))
     (y,) = ops(Moe(read, router_of(spec, layer), experts, chosen_by=chosen_by))
     (both,) = ops(Norm(y, norms.experts_post, eps, residual=of_every))
-    return both if layer.ffn_post_norm is None else ops(Norm(both, layer.ffn_post_norm, eps, residual=x))[0]
+    if layer.ffn_post_norm is None:
+        return both
+    return ops(Norm(both, layer.ffn_post_norm, spec.post_eps or eps, residual=x))[0]
 
 
 def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:

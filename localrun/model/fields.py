@@ -48,6 +48,7 @@ FIELDS: dict[str, Field] = {
             1e-12,
             0.1,
         ),
+        Field("post_eps", "", "post_norm_eps", float, 1e-12, 0.1, None),
         Field("rope_theta", "rope.freq_base rope.global.freq_base", "rope_theta", float, 1.01, 1e12, 10000.0),
         Field(
             "rope_theta_window",
@@ -93,7 +94,8 @@ FIELDS: dict[str, Field] = {
         Field("query_pre_attn_scalar", "", "query_pre_attn_scalar", float, 1e-3, 1e6, None),
         Field("embed_scale", "embedding_scale", "embedding_multiplier", float, 1e-6, 1e6, 1.0),
         Field("residual_scale", "residual_scale", "residual_multiplier", float, 1e-6, 1e6, 1.0),
-        Field("logit_scale", "logit_scale", "logits_scaling", float, 1e-6, 1e6, 1.0),
+        Field("logit_scale", "logit_scale", "logits_scaling output_multiplier", float, 1e-6, 1e6, 1.0),
+        Field("q_factor", "", "qk_scale_factor", float, 1e-6, 1e3, None),
         Field("max_window_layers", "", "max_window_layers", int, 0, 512, 28),
         Field("no_rope_step", "", "no_rope_layer_interval", int, 1, 512, None),
         Field("n_draft_layers", "nextn_predict_layers", "", int, 0, 64, 0),

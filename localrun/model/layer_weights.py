@@ -105,3 +105,4 @@ class ModelWeights:
     output_norm: Vector
     output: LinearWeight
     per_layer: PerLayerTable | None = None
+    embed_norm: Vector | None = None  # of ones: rows of the embedding have a norm without weights

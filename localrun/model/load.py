@@ -153,6 +153,9 @@ class Loader(Assembler):
     def required_vector(self, name: str) -> Vector:
         return self.layout.vector(self.floats(name), self.device)
 
+    def ones(self, n: int) -> Vector:
+        return self.layout.vector(np.ones(n, np.float32), self.device)
+
     def floats(self, name: str) -> np.ndarray:
         """The f32 numbers of a vector."""
         ref = self.refs[name]

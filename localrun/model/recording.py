@@ -75,6 +75,9 @@ class ShapeWeights(Assembler):
     def required_vector(self, name: str) -> Vector:
         return range(*self.shapes[name])
 
+    def ones(self, n: int) -> Vector:
+        return range(n)
+
     def number(self, name: str) -> float:
         assert self.has(name), f"{name} is in some files alone"
         return 0.0

@@ -93,7 +93,7 @@ def attention_shapes(hidden: int, spec: LayerSpec) -> Shapes:
     q_rows, kv_rows = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
     heads = {"q": q_rows} | dict.fromkeys(made_of_a_token(spec), kv_rows)
     shapes: Shapes = {}
-    if spec.qk_norm != "none":
+    if spec.qk_norm != "none" and not spec.bare_qk_norm:
         normed = heads if spec.qk_norm == "row" else dict.fromkeys(heads, spec.head_dim)
         shapes |= {f"{name}_norm": (n,) for name, n in normed.items() if name != "v"}
     shapes |= {name: (n_rows, hidden) for name, n_rows in heads.items()}

@@ -39,6 +39,7 @@ NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, 
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
     r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
     r"^(model\.)?(multi_modal_projector|connector|embed_vision)\.": "between eyes and the model",
+    r"^(model\.)?vision_(adapter|projection)\.": "between eyes and the model",
     r"^(model\.)?(embed_audio|audio_tower)\.": "ears, and between them and the model",
     r"^(model\.|language_model\.)?mtp\.": "layers that only draft",
 }
@@ -115,7 +116,7 @@ class Namer:
                 possible = OPTIONAL.intersection(names) <= self.possible
                 if possible and self.name(fused, index) in self.source.tensors:  # any GGUF may be written so
                     yield from self.fused_refs(fused, index, names, shapes, self.turns(spec))
-            if spec.gated:
+            if spec.gated and self.name("attn_gate", index) not in self.source.tensors:
                 yield from self.gated_refs(index, spec, shapes["q"])
         if spec.mixture and spec.ffn_size:
             yield from ExpertNamer(self.arch, self.source, self.prefix, index).refs(spec.mixture, shapes)
@@ -174,7 +175,7 @@ class Namer:
     def ref(
         self, weight: str, shape: tuple[int, ...], index: int = 0, interleaved: tuple[int, int] | None = None
     ) -> WeightRef:
-        has_offset = not self.gguf and "norm" in weight and weight != "gated_norm"
+        has_offset = not self.gguf and "norm" in weight and weight not in self.arch.norms_as_written
         return WeightRef(
             self.name(weight, index),
             shape,

@@ -1,16 +1,38 @@
-"""Harmony, the format of gpt-oss: every message has a header that names its channel, and a text."""
+"""Harmony, the format of gpt-oss, and Muse's: every message of an answer has a header, which tells its kind."""
 
 import re
 from collections.abc import Callable
 from typing import Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Channel
 from localrun.text.stop import first_partial
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 ASSISTANT = START + "assistant"  # how a prompt ends: the model goes on with the header
-ENDS = ("<|end|>", "<|return|>", "<|call|>")
 _RECIPIENT = re.compile(r"\bto=([\w.-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderForm:
+    """How headers tell messages apart: those of thoughts have `thought`, those to the user may have `answer`."""
+
+    thought: str
+    answer: str
+    begins: tuple[str, ...]  # of headers
+    ends: tuple[str, ...]  # of messages
+    names_calls: bool  # a header with a recipient announces a call of it; else calls have marks of their own
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All marks beside those of a thought."""
+        return START, *self.ends
+
+
+HARMONY = HeaderForm(
+    f"{CHANNEL}analysis", f"{CHANNEL}final", (START, CHANNEL), ("<|end|>", "<|return|>", "<|call|>"), names_calls=True
+)
+MUSE = HeaderForm(" to=self", " to=user", (START,), ("<|eom|>", "<|eot|>"), names_calls=False)
 
 
 class MessageSink(Protocol):
@@ -30,17 +52,19 @@ class MessageSink(Protocol):
 
 
 class HarmonySplitter:
-    """Splits a stream into thinking (the channel `analysis`) and answer (`final`, `commentary`), wherever it is cut.
+    """Splits a stream into thinking (in Harmony the channel `analysis`) and answer, wherever it is cut.
 
     Headers are dropped, except for the function that a message calls. An empty line separates messages of one kind.
     `prompt` is the end of the text that the stream continues, and `spell` says how marks are written in both.
     """
 
-    def __init__(self, prompt: str = ASSISTANT, spell: Callable[[str], str] = str) -> None:
-        self._start, self._message, self._analysis = map(spell, (START, MESSAGE, f"{CHANNEL}analysis"))
-        self._ends = tuple(map(spell, ENDS))
-        self._begins = (self._start, spell(CHANNEL))
-        self._channel: Channel = "thinking" if prompt.endswith(self._analysis + self._message) else "answer"
+    def __init__(self, prompt: str = ASSISTANT, spell: Callable[[str], str] = str, form: HeaderForm = HARMONY) -> None:
+        self.form = form
+        self._start, self._message, thought = map(spell, (START, MESSAGE, form.thought))
+        self._thought = re.compile(rf"{re.escape(thought)}(?![\w.-])")
+        self._ends = tuple(map(spell, form.ends))
+        self._begins = tuple(map(spell, form.begins))
+        self._channel: Channel = "thinking" if prompt.endswith(thought + self._message) else "answer"
         self._header = "" if prompt.endswith(spell(ASSISTANT)) else None  # what there is of one; None within a text
         self._said: dict[Channel, bool] = {"answer": False, "thinking": False}
         self._fresh = False  # nothing of this message was told yet
@@ -93,9 +117,9 @@ class HarmonySplitter:
         """Process a mark: into a header, out of one, or out of a message."""
         if mark == self._message:
             header, self._header = self._header or "", None
-            self._channel = "thinking" if self._analysis in header else "answer"
+            self._channel = "thinking" if self._thought.search(header) else "answer"
             self._fresh, self._between = True, False
-            called = _RECIPIENT.search(header)
+            called = _RECIPIENT.search(header) if self.form.names_calls else None
             if called and not (self.sink and self.sink.begin(called[1])):
                 self._take(f"{called[1]} ", pieces)
             return

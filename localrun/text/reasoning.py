@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from localrun.base.dataclass import dataclass
 from localrun.base.events import Channel
-from localrun.text.harmony import ASSISTANT, ENDS, START, HarmonySplitter
+from localrun.text.harmony import ASSISTANT, HARMONY, MESSAGE, MUSE, HarmonySplitter, HeaderForm
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.stop import first_partial
 
@@ -13,13 +13,13 @@ from localrun.text.stop import first_partial
 class ReasoningTags:
     """Thinking is between `open` and `close`; `hidden` texts frame the answer and do not belong to it.
 
-    With `headers` these are the marks of a format where every message has a header (Harmony).
+    With `headers` these are the marks of a format where every message has a header.
     """
 
     open: str
     close: str
     hidden: tuple[str, ...] = ()
-    headers: bool = False
+    headers: HeaderForm | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -35,8 +35,8 @@ class ReasoningTags:
         headers begins where the end of `prompt` stopped, which is text of the stream, too.
         """
         if self.headers:
-            channel = f"{ASSISTANT}<|channel|>{'analysis' if inside else 'final'}<|message|>"
-            return HarmonySplitter(marks.spell(channel) if goes_on else prompt, marks.spell)
+            header = f"{ASSISTANT}{self.headers.thought if inside else self.headers.answer}{MESSAGE}"
+            return HarmonySplitter(marks.spell(header) if goes_on else prompt, marks.spell, self.headers)
         spelled = map(marks.spell, self.texts)
         return ReasoningSplitter(next(spelled), next(spelled), inside, tuple(spelled), after_tag=not goes_on)
 
@@ -45,7 +45,11 @@ class ReasoningTags:
 KNOWN_TAGS: tuple[tuple[str, ReasoningTags], ...] = (
     (
         "<|channel|>analysis",  # gpt-oss
-        ReasoningTags("<|channel|>analysis<|message|>", "<|end|>", (START, *ENDS), headers=True),
+        ReasoningTags("<|channel|>analysis<|message|>", "<|end|>", HARMONY.texts, HARMONY),
+    ),
+    (
+        "<|start|>assistant to=self<|message|>",  # Muse
+        ReasoningTags(" to=self<|message|>", "<|eom|>", MUSE.texts, MUSE),
     ),
     ("<|channel>thought", ReasoningTags("<|channel>thought\n", "<channel|>")),  # Gemma 4
     ("<|begin|>assistant<|think|>", ReasoningTags("<|think|>", "<|end|>", ("<|begin|>assistant", "<|content|>"))),

@@ -16,6 +16,7 @@ from localrun.text.render_process import RENDER_SECONDS, RENDERER, RenderDiedErr
 MAX_SOURCE = 1 << 18  # characters; real templates have up to 20,000
 _MAX_GROWTH = 8  # characters of output a character of input may become, beyond the first million
 _THINKING_SWITCHES = ("enable_thinking", "thinking")  # that are true or false
+_EFFORT_NAMES = ("reasoning_effort", "reasoning_strength")  # how hard to think, in a word
 _EFFORTS = ("none", "no_think", "minimal", "low", "medium", "high")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MAX_SHOWN = 400
@@ -46,9 +47,9 @@ class Capabilities:
             return {self.thinking: on}
         if "thinking_mode" in self.variables:
             return {"thinking_mode": "enabled" if on else "disabled"}
-        if "reasoning_effort" in self.variables:
-            least = next((effort for effort in self.efforts if effort not in ("medium", "high")), "low")
-            return {"reasoning_effort": "high" if on else least}
+        if effort := next(filter(self.variables.__contains__, _EFFORT_NAMES), None):
+            least = next((word for word in self.efforts if word not in ("medium", "high")), "low")
+            return {effort: "high" if on else least}
         return {}
 
 

@@ -12,6 +12,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.client.worker.client import WorkerClient
+from localrun.text.harmony import HARMONY, MUSE
 from localrun.text.reasoning import ReasoningTags, Splitter
 
 ASKED = ({"role": "user", "content": "Tell me a story about an otter."},)
@@ -82,14 +83,15 @@ def test_a_process_of_its_own_previews_the_same(client: LocalClient) -> None:
 
 
 TAGS = ReasoningTags("<think>", "</think>")
-HARMONY = ReasoningTags("<|channel|>analysis<|message|>", "<|end|>", headers=True)
+GPT_OSS = ReasoningTags("<|channel|>analysis<|message|>", "<|end|>", headers=HARMONY)
+MUSE_GLIMMER = ReasoningTags(" to=self<|message|>", "<|eom|>", headers=MUSE)
 
 
 def said(splitter: Splitter, text: str) -> list[tuple[str, str]]:
     return [*splitter.push(text), *splitter.flush()]
 
 
-@pytest.mark.parametrize("tags", [TAGS, HARMONY])
+@pytest.mark.parametrize("tags", [TAGS, GPT_OSS, MUSE_GLIMMER])
 def test_thinking_that_was_cut_goes_on_as_thinking(tags: ReasoningTags) -> None:
     assert said(tags.splitter(inside=True, goes_on=True), "\nmore") == [("thinking", "\nmore")]
     assert said(tags.splitter(goes_on=True), "\nmore") == [("answer", "\nmore")]

@@ -68,6 +68,7 @@ def test_perplexity_of_every_kind_of_layer(name: str, text: str, tmp_path: Path)
         "gemma3",
         "gemma4-e2b",
         "smollm3",
+        "muse-glimmer",
         "qwen3.5",
         "qwen3-next",
         "lfm2",

@@ -12,7 +12,7 @@ import torch
 import transformers as _transformers
 from localrun_testing.oracle import difference, model_logits, token_ids
 from localrun_testing.stepper import Stepper
-from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, randomise, save
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, changed, randomise, save
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
@@ -27,8 +27,9 @@ TinyFile = Callable[..., Path]
 
 def config_with(folder: Path, target: Path, **changes: Any) -> ModelConfig:
     """The config of a copy of `folder` whose config.json is changed; a value of ... drops the key."""
-    values = {**json.loads((folder / "config.json").read_text()), **changes}
-    (target / "config.json").write_text(json.dumps({key: value for key, value in values.items() if value is not ...}))
+    (target / "config.json").write_text(
+        json.dumps(changed(json.loads((folder / "config.json").read_text()), **changes))
+    )
     for file in folder.glob("*.safetensors"):
         (target / file.name).symlink_to(file)
     return read_config(open_safetensors(target))
@@ -107,6 +108,8 @@ def test_text_side_of_a_multimodal_checkpoint(tmp_path: Path) -> None:
         ("gemma2", {"layer_types": ...}, [16, None, 16, None]),
         ("gemma3", {"sliding_window_pattern": 3}, [16, 16, None, 16, 16, None, 16, 16]),
         ("olmo3", {"layer_types": ...}, [16, 16, 16, None, 16]),
+        ("muse-glimmer", {}, [16, 16, 16, None, 16]),
+        ("muse-glimmer", {"layer_types": ...}, [None, 16, 16, 16, None]),  # counted from the last one
         (
             "smollm3",
             {"use_sliding_window": True, "sliding_window": 16, "layer_types": ...},
@@ -123,17 +126,20 @@ def test_which_layers_are_windowed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "without_rope"),
+    ("name", "changes", "without_rope"),
     [
-        ({"no_rope_layers": ...}, [3]),
-        ({"no_rope_layers": ..., "no_rope_layer_interval": 2}, [1, 3]),
-        ({"no_rope_layers": [1, 0, 1, 1, 0]}, [1, 4]),
+        ("smollm3", {"no_rope_layers": ...}, [3]),
+        ("smollm3", {"no_rope_layers": ..., "no_rope_layer_interval": 2}, [1, 3]),
+        ("smollm3", {"no_rope_layers": [1, 0, 1, 1, 0]}, [1, 4]),
+        ("muse-glimmer", {}, [3]),
+        ("muse-glimmer", {"layer_rope_theta": ...}, [0, 4]),  # counted from the last one
+        ("muse-glimmer", {"layer_rope_theta": [0, 1e4, 0, 1e4, 1e4]}, [0, 2]),
     ],
 )
 def test_layers_without_rope(
-    changes: dict[str, Any], without_rope: list[int], tiny_folder: TinyFile, tmp_path: Path
+    name: str, changes: dict[str, Any], without_rope: list[int], tiny_folder: TinyFile, tmp_path: Path
 ) -> None:
-    config = config_with(tiny_folder("smollm3"), tmp_path, **changes)
+    config = config_with(tiny_folder(name), tmp_path, **changes)
     assert [index for index, layer in enumerate(config.layers) if layer.rope is None] == without_rope
 
 

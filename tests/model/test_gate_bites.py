@@ -44,6 +44,9 @@ CONFIG_MISTAKES: dict[str, tuple[str, Callable[[ModelConfig], ModelConfig]]] = {
     "wrong rope base": ("llama", every_rope(1.01)),
     "rope where there is none": ("smollm3", every_layer(rope=0)),
     "one rope for both kinds of layer": ("gemma3", every_layer(rope=0)),
+    "rope in layers that see everything": ("muse-glimmer", every_layer(rope=0)),
+    "embeddings not normed": ("muse-glimmer", lambda c: replace(c, norms_embedding=False)),
+    "norms after a block with the eps of all": ("muse-glimmer", every_layer(post_eps=None)),
     "rope scaling ignored": (
         "llama-llama3-rope",
         lambda c: replace(c, ropes=tuple(replace(rope, divisors=None) for rope in c.ropes)),
@@ -114,6 +117,13 @@ def test_norm_weights_without_their_offset(
     ids = token_ids(80, VOCAB_SIZE)
     logits = Stepper(tiny_folder("gemma2")).logits(ids)
     assert not difference(logits, reference("gemma2", "safetensors", ids)).within(1e-4, 1e-9)
+
+
+def test_queries_without_their_factor(tiny_folder: TinyFile, reference: Reference) -> None:
+    """A GGUF has it as weights of a norm."""
+    ids, change = token_ids(80, VOCAB_SIZE), every_layer(attn_scale=32**-0.5)
+    logits = Stepper(tiny_folder("muse-glimmer"), change=change).logits(ids)
+    assert not difference(logits, reference("muse-glimmer", "safetensors", ids)).within(1e-4, 1e-9)
 
 
 def test_nothing_is_caught_without_a_mistake(tiny_gguf: TinyFile, reference: Reference) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.malformed import refused
+from localrun_testing.tiny_models import changed
 
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.load import read_config, read_weight_refs
@@ -54,6 +55,11 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "layer types unheard of": ("gemma2", {"layer_types": ["chunked_attention"] * 4}, "UNSUPPORTED"),
     "layer types is text": ("gemma2", {"layer_types": "sliding_attention"}, CONFIG),
     "flags of rope of another length": ("smollm3", {"no_rope_layers": [1, 0]}, CONFIG),
+    "bases of rope of another length": ("muse-glimmer", {"layer_rope_theta": [1e4, 0]}, CONFIG),
+    "bases of rope are text": ("muse-glimmer", {"layer_rope_theta": "10000"}, CONFIG),
+    "a layer with another base of rope": ("muse-glimmer", {"layer_rope_theta": [1e4, 1e4, 5e5, 0, 1e4]}, "UNSUPPORTED"),
+    "another eps of norms after a block": ("muse-glimmer", {"post_norm_eps": 1e-5}, "UNSUPPORTED"),
+    "queries times nothing": ("muse-glimmer", {"qk_scale_factor": 0.0}, CONFIG),
     "rope interval 0": ("smollm3", {"no_rope_layers": ..., "no_rope_layer_interval": 0}, CONFIG),
     "convolutions and attention unnamed": ("lfm2", {"full_attn_idxs": ...}, CONFIG),
     "convolutions unheard of": ("lfm2-moe", {"layer_types": ["wobble"] * 6}, CONFIG),
@@ -143,8 +149,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_config_json(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     name, changes, code = CASES[case]
-    values = {**json.loads((tiny_folder(name) / "config.json").read_text()), **changes}
-    text = json.dumps({key: value for key, value in values.items() if value is not ...})
+    text = json.dumps(changed(json.loads((tiny_folder(name) / "config.json").read_text()), **changes))
     refused(with_config(tiny_folder(name), tmp_path, text), code, check)
 
 

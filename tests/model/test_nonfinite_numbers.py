@@ -71,6 +71,8 @@ USED: dict[str, tuple[str, Any]] = {
     "final_logit_softcapping": ("gemma2", "NaN"),
     "query_pre_attn_scalar": ("gemma2", "1e999"),
     "logits_scaling": ("granite", "-Infinity"),
+    "layer_rope_theta[3]": ("muse-glimmer", "[1e4, 1e4, 1e4, NaN, 1e4]"),
+    "output_multiplier": ("muse-glimmer", "Infinity"),
     "no_rope_layers[0]": ("smollm3", "[NaN, 1, 1, 0, 1]"),
     "num_experts_per_tok": ("qwen3-moe", "Infinity"),
     "time_step_limit": ("nemotron-h", "[0.0, NaN]"),

@@ -1,5 +1,7 @@
-"""Harmony: channels of a stream wherever it is cut, and a chat whose template leaves thoughts out of the history."""
+"""Harmony and Muse: channels of a stream wherever it is cut, and a chat whose template leaves thoughts out of the
+history."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.vocabularies import byte_level
 
+from localrun.base.events import ToolCallDelta
 from localrun.base.request import Request, Sampling
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream
-from localrun.text.harmony import HarmonySplitter
+from localrun.text.harmony import HARMONY, MUSE, HarmonySplitter, HeaderForm
 from localrun.text.model_text import ModelText
 from localrun.text.reasoning import reasoning_tags
 from localrun.text.template import ChatTemplate
 from localrun.text.tokenizer import tokenizer_from_gguf
+from localrun.text.tool_calls.dialects import DIALECTS
+from localrun.text.tool_calls.syntax import Tools
 
 CONTROL = ("<|return|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>", "<|call|>", "<|constrain|>")
 TEMPLATE = """<|start|>system<|message|>Reasoning: {{ reasoning_effort or 'medium' }}<|end|>
@@ -30,7 +35,14 @@ HEADERS = {
     "<|channel|>commentary to=functions.look_up <|constrain|>json": ("answer", "functions.look_up "),
     " to=functions.now<|channel|>commentary json": ("answer", "functions.now "),
 }
-MESSAGES = st.lists(st.tuples(st.sampled_from([*HEADERS]), st.text("ab<|>\n", min_size=1, max_size=12)), max_size=5)
+MUSE_HEADERS = {
+    " to=self": ("thinking", ""),
+    " to=user": ("answer", ""),
+    "": ("answer", ""),
+    " to=self_service.look_up": ("answer", ""),  # the call itself names its function
+}
+FORMS = {HARMONY: (HEADERS, "<|end|>"), MUSE: (MUSE_HEADERS, "<|eom|>")}
+PLACES = st.lists(st.tuples(st.integers(0, 99), st.text("ab<|>\n", min_size=1, max_size=12)), max_size=5)
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +55,19 @@ def ask(question: str) -> Request:
     return Request(messages=({"role": "user", "content": question},))
 
 
-@given(MESSAGES, st.lists(st.integers(1, 7), min_size=1, max_size=20))
-def test_channels_are_those_of_the_messages(messages: list[tuple[str, str]], sizes: list[int]) -> None:
+@pytest.mark.parametrize("form", FORMS, ids=["harmony", "muse"])
+@given(PLACES, st.lists(st.integers(1, 7), min_size=1, max_size=20))
+def test_channels_are_those_of_the_messages(
+    form: HeaderForm, messages: list[tuple[int, str]], sizes: list[int]
+) -> None:
+    headers, end = FORMS[form]
     stream = ""
     said: dict[str, list[str]] = {"answer": [], "thinking": []}
-    for index, (header, body) in enumerate(messages):
-        stream += ("<|end|><|start|>assistant" if index else "") + f"{header}<|message|>{body}"
-        channel, called = HEADERS[header]
+    for index, (place, body) in enumerate(messages):
+        header, (channel, called) = list(headers.items())[place % len(headers)]
+        stream += (f"{end}<|start|>assistant" if index else "") + f"{header}<|message|>{body}"
         said[channel].append(called + body)
-    splitter, found, at = HarmonySplitter(), {"answer": "", "thinking": ""}, 0
+    splitter, found, at = HarmonySplitter(form=form), {"answer": "", "thinking": ""}, 0
     while at < len(stream):
         size = sizes[at % len(sizes)]
         for name, piece in splitter.push(stream[at : at + size]):
@@ -120,3 +136,44 @@ def test_the_published_template(shared_dir: Path) -> None:
     assert "Reasoning: low" in written
     assert "hm" not in written
     assert written.endswith("<|channel|>final<|message|>yo<|end|><|start|>user<|message|>so?<|end|><|start|>assistant")
+
+
+MUSE_CALL = """<atem:function_calls>
+<atem:invoke name="look_up">
+<atem:parameter name="word">kiwi</atem:parameter>
+</atem:invoke>
+</atem:function_calls>"""
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_call_of_muse_between_its_messages(size: int) -> None:
+    """A header tells the kind of a message, and marks of their own where the call begins and ends."""
+    (dialect,) = (dialect for dialect in DIALECTS if dialect.name == "Muse")
+    again = "<|start|>assistant"
+    written = f" to=self<|message|>I look.<|eom|>{again} to=look_up<|message|>{MUSE_CALL}<|eom|>{again}<|message|>Kiwi!"
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"properties": {"word": {}}}}}
+    parser = dialect.parser(Tools([tool]), lambda index, name: "id", HarmonySplitter(form=MUSE))
+    pieces = [piece for at in range(0, len(written), size) for piece in parser.push(written[at : at + size])]
+    pieces += parser.flush()
+    calls = [piece for piece in pieces if isinstance(piece, ToolCallDelta)]
+    assert {call.name for call in calls} == {"look_up"}
+    assert json.loads("".join(call.arguments for call in calls)) == {"word": "kiwi"}
+    texts = {
+        name: "".join(p[1] for p in pieces if not isinstance(p, ToolCallDelta) and p[0] == name)
+        for name in ("thinking", "answer")
+    }
+    assert texts == {"thinking": "I look.", "answer": "Kiwi!"}
+
+
+def test_the_published_template_of_muse(shared_dir: Path) -> None:
+    template = ChatTemplate((shared_dir / "vectors" / "templates" / "muse-glimmer.jinja").read_text())
+    tags, abilities = reasoning_tags(template.source), template.capabilities
+    assert tags is not None
+    assert tags.headers is MUSE
+    assert abilities.thinking_arguments(False) == {"reasoning_strength": "low"}
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo", "reasoning_content": "hm"}]
+    written = template.render([*turns, {"role": "user", "content": "so?"}], reasoning_strength="low")
+    assert "Reasoning strength: low." in written
+    assert written.endswith("<|start|>user<|message|>so?<|eot|><|start|>assistant")
+    answer = written.partition("<|start|>assistant")[2].partition("<|start|>user")[0]
+    assert HarmonySplitter(form=MUSE).push(answer) == [("thinking", "hm"), ("answer", "yo")]

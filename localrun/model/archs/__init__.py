@@ -21,6 +21,7 @@ from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
 from localrun.model.archs.mistral import Mistral
 from localrun.model.archs.mixtral import Mixtral
+from localrun.model.archs.muse_glimmer import MuseGlimmer
 from localrun.model.archs.nemotron_h import NemotronH
 from localrun.model.archs.olmo2 import Olmo2
 from localrun.model.archs.phi3 import Phi3
@@ -49,6 +50,7 @@ ARCHS: tuple[Arch, ...] = (
     NemotronH(),
     SmolLM3(),
     Apertus(),
+    MuseGlimmer(),
     Qwen2Moe(),
     Qwen3Moe(),
     Qwen3VLMoe(),

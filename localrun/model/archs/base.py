@@ -44,10 +44,13 @@ class Arch:
     hf_names: ClassVar[Mapping[str, str]] = {}  # where they differ from HF_NAMES
     permuted_in_gguf: ClassVar[bool] = False  # Q and K rows pair dims (2j, 2j+1) there; ours pair (j, j + dims/2)
     hf_norm_offset: ClassVar[float] = 0.0  # added to norm weights of HF checkpoints
+    norms_as_written: ClassVar[frozenset[str]] = frozenset(("gated_norm",))  # but to these
     qkv_fused: ClassVar[bool] = False  # one tensor of q, k and v rows, one of gate and up rows
     qk_norm: ClassVar[QKNorm] = "none"
     pre_norm: ClassVar[bool] = True
     post_norm: ClassVar[bool] = False
+    post_eps: ClassVar[float | None] = None  # of these norms; None: that of all
+    norms_embedding: ClassVar[bool] = False  # rows of the embedding have a norm without weights
     activation: ClassVar[Activation] = "silu"
     windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
@@ -73,6 +76,7 @@ class Arch:
             layers=layers,
             ropes=ropes if self.axes is None else with_axes(ropes, self.axes, fields),
             embed_scale=self.embed_scale(fields),
+            norms_embedding=self.norms_embedding,
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,
             query_scale=query_scale(fields),
@@ -117,6 +121,7 @@ class Arch:
             attn_scale=self.attn_scale(fields, head_dim),
             attn_softcap=fields["attn_softcap"] or None,
             residual_scale=fields["residual_scale"],
+            post_eps=self.post_eps,
         )
 
     def layers(self, fields: Fields) -> tuple[LayerSpec, ...]:

@@ -45,6 +45,7 @@ MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_ty
     "NemotronHForCausalLM": "nemotron_h",
     "SmolLM3ForCausalLM": "smollm3",
     "ApertusForCausalLM": "apertus",
+    "MuseGlimmerForConditionalGeneration": "muse_glimmer",
     "MixtralForCausalLM": "mixtral",
     "Lfm2ForCausalLM": "lfm2",
     "Lfm2MoeForCausalLM": "lfm2_moe",
@@ -65,6 +66,7 @@ TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their languag
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",
     "lfm2_vl": "lfm2",
+    "muse_glimmer": "muse_glimmer_text",
 }
 TIED = (  # the classes whose output is the embedding by default
     *("gemma", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),

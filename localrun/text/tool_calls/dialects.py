@@ -41,7 +41,7 @@ class Dialect:
         `splitter` separates thinking from answer; `must_call`: the answer is constrained to calls.
         """
         events = CallEvents(new_id)
-        if isinstance(splitter, HarmonySplitter):
+        if isinstance(splitter, HarmonySplitter) and splitter.form.names_calls:
             return HarmonyCallParser(splitter, tools, events, marks.plain)
         syntax = self.syntax.spelled(marks.spell)
         own = "".join(syntax.marks)

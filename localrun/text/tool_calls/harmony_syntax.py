@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from localrun.base.dataclass import dataclass
 from localrun.base.events import Channel
-from localrun.text.harmony import CHANNEL, ENDS, MESSAGE, START, HarmonySplitter
+from localrun.text.harmony import CHANNEL, HARMONY, MESSAGE, START, HarmonySplitter
 from localrun.text.tool_calls.events import CallEvents, Piece
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, Incoming, Waiting
@@ -21,7 +21,7 @@ class HarmonySyntax:
     """Syntax of calls: each is a message of its own, announced by its header."""
 
     opens: tuple[str, ...] = ()
-    marks: tuple[str, ...] = (START, CHANNEL, MESSAGE, _CONSTRAIN, *ENDS)
+    marks: tuple[str, ...] = (START, CHANNEL, MESSAGE, _CONSTRAIN, *HARMONY.ends)
 
     def spelled(self, spell: Spell) -> "HarmonySyntax":
         return HarmonySyntax(marks=tuple(map(spell, self.marks)))

@@ -24,7 +24,7 @@ N_TOKENS = 90
 GREEDY = Sampling(temperature=0.0)
 RECURRENT = ("qwen3.5", "lfm2", "granite-hybrid")
 MIXTURES = ("qwen3-moe", "qwen2-moe", "gpt-oss")
-BY_KERNELS = ("qwen2-window", "phi3-longrope", "olmo3", "granite", "apertus", *RECURRENT, *MIXTURES)
+BY_KERNELS = ("qwen2-window", "phi3-longrope", "olmo3", "granite", "apertus", "muse-glimmer", *RECURRENT, *MIXTURES)
 PARTLY_BY_TORCH = ("gemma2", "gemma3", "mixtral", "gemma4", "gemma4-moe")
 
 

@@ -22,8 +22,8 @@ BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90
 GREEDY = Sampling(temperature=0.0)
 BY_KERNELS = (
-    *("olmo3", "qwen2-window", "phi3-longrope", "granite", "apertus", "qwen3.5", "lfm2", "granite-hybrid"),
-    *("qwen3-moe", "qwen2-moe", "gpt-oss"),
+    *("olmo3", "qwen2-window", "phi3-longrope", "granite", "apertus", "muse-glimmer", "qwen3.5", "lfm2"),
+    *("granite-hybrid", "qwen3-moe", "qwen2-moe", "gpt-oss"),
 )
 PARTLY_BY_TORCH = ("gemma2", "gemma3", "gemma4")
 MOST_DISPATCHES = 8  # of a layer, in a step that decodes

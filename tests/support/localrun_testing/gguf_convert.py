@@ -49,6 +49,7 @@ ARCHS = {
     "granite": "granite",
     "smollm3": "smollm3",
     "apertus": "apertus",
+    "muse_glimmer_text": "muse-glimmer",
     "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe",
     "granitemoehybrid": "granitehybrid",
@@ -64,10 +65,25 @@ PAIRS_INTERLEAVED = {
     "granitemoe",
     "granitehybrid",
     "smollm3",
+    "muse-glimmer",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
-NORMS_AROUND_ZERO = {"gemma", "gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
-POST_NORMED = {"gemma2", "gemma3", "gemma4", "olmo2", "gpt-oss", *DELTA_NETS}  # or what would be ffn_norm is called so
+NORMS_AROUND_ZERO = {
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "muse-glimmer",
+    *DELTA_NETS,
+}  # the checkpoint stores w - 1, the GGUF stores w
+POST_NORMED = {
+    "gemma2",
+    "gemma3",
+    "gemma4",
+    "olmo2",
+    "gpt-oss",
+    "muse-glimmer",
+    *DELTA_NETS,
+}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {
     "model.embed_tokens": "token_embd",
@@ -91,6 +107,7 @@ LAYER_TENSORS = {
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
+    "self_attn.gate_proj": "attn_gate",
     "self_attn.qkv_proj": "attn_qkv",
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
@@ -250,9 +267,9 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         add_experts(writer, config, n_experts)
     if arch in PAIRS_INTERLEAVED:
         writer.add_vocab_size(config.vocab_size)
-    if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss"}:
+    if config.model_type in {"gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss", "muse_glimmer_text"}:
         writer.add_sliding_window(config.sliding_window or 0)
-    if config.model_type == "olmo3":
+    if config.model_type in {"olmo3", "muse_glimmer_text"}:
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
     if arch in DELTA_NETS:
         add_delta_net(writer, config)
@@ -266,6 +283,9 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if arch == "muse-glimmer":
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+        writer.add_logit_scale(config.output_multiplier)
     if arch == "granitehybrid":
         add_mamba(writer, config)
     if nemotron:
@@ -414,6 +434,12 @@ def granite_parts(hf_name: str, data: torch.Tensor, config: Any) -> Iterator[tup
         yield f"{block}.ffn_{part}{suffix}.weight", rows.numpy()
 
 
+def muse_norms(block: str, config: Any) -> Iterator[tuple[str, Array]]:
+    """Norms of q and k without weights, as norms with some: the factor of queries, and ones."""
+    for part, value in (("q", config.qk_scale_factor), ("k", 1.0)):
+        yield f"{block}.attn_{part}_norm.weight", np.full(config.head_dim, value, np.float32)
+
+
 def qkv_and_z(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
     """What each head of keys has in turn, apart: all queries, keys and values, and all gates."""
     key_dim, n_keys = config.linear_key_head_dim, config.linear_num_key_heads
@@ -496,12 +522,15 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
             yield from granite_parts(hf_name, data, config)
             continue
         hf_name = drafting_name(hf_name, config)
+        if arch == "muse-glimmer" and hf_name.endswith("self_attn.q_proj.weight"):
+            yield from muse_norms(f"blk.{hf_name.split('.')[3]}", config)
         of_text = re.sub(r"(language|text)_model\.", "", hf_name)
         name = gguf_name(of_text.replace("model.model.", "model."), arch)
         short = name.split(".")[-2]
         if arch in PAIRS_INTERLEAVED and short in heads:
             data = interleave_pairs(data, heads[short])
-        if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short != "ssm_norm":
+        as_written = {"ssm_norm", *(["output_norm"] if arch == "muse-glimmer" else [])}
+        if arch in NORMS_AROUND_ZERO and short.endswith("norm") and short not in as_written:
             data = data + 1
         if arch != "qwen3next" and "linear_attn" in hf_name and short != "ssm_norm":
             data = tiled_heads(hf_name, data, config)
@@ -559,6 +588,8 @@ def is_text(hf_name: str) -> bool:
         "vision_tower",
         "vision_model",
         "connector",
+        "vision_adapter",
+        "vision_projection",
         "embed_vision",
         "vision_embedder",
         "multi_modal_projector",

@@ -42,7 +42,7 @@ Config = Mapping[str, Any]
 class TinyModel:
     """A recipe. `config` is transformers' own spelling; the two views say what a GGUF of it can express, and what
     llama.cpp then makes of that, as changes to the same config (a window that no key holds, for instance). `vision` is
-    the config of the eyes of a model that also sees.
+    the config of the eyes of a model that also sees, `between` what such a config has beside it and the text's.
     """
 
     model_type: str
@@ -50,6 +50,7 @@ class TinyModel:
     gguf_view: Config = field(default_factory=dict)
     llama_cpp_view: Config = field(default_factory=dict)
     vision: Config | None = None
+    between: Config = field(default_factory=dict)
 
 
 def _config(**changes: Any) -> dict[str, Any]:
@@ -479,6 +480,22 @@ TINY_MODELS: dict[str, TinyModel] = {
         ),
     ),
     "apertus": TinyModel("apertus", _config(hidden_act="xielu", rope_parameters=_LLAMA3_ROPE)),
+    "muse-glimmer": TinyModel(
+        "muse_glimmer",
+        _config(
+            num_hidden_layers=5,
+            head_dim=32,
+            sliding_window=16,
+            layer_types=[*["sliding_attention"] * 3, "full_attention", "sliding_attention"],
+            layer_rope_theta=[10000.0, 10000.0, 10000.0, 0, 10000.0],
+            final_logit_softcapping=5.0,
+            output_multiplier=0.6,
+            qk_scale_factor=2.5,
+            rms_norm_eps=0.02,  # far from that of the norms after a block
+        ),
+        vision={"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2},
+        between={"out_hidden_size": 128, "projector_hidden_size": 48},
+    ),
 }
 
 
@@ -490,7 +507,7 @@ def build(name: str, **config_changes: Any) -> Any:
         config = transformers.AutoConfig.for_model(recipe.model_type, **settings)
         model_class = transformers.AutoModelForCausalLM
     else:
-        nested = {"text_config": settings, "vision_config": dict(recipe.vision)}
+        nested = {"text_config": settings, "vision_config": dict(recipe.vision), **recipe.between}
         tied = settings["tie_word_embeddings"]
         config = transformers.AutoConfig.for_model(recipe.model_type, **nested, tie_word_embeddings=tied)
         model_class = transformers.AutoModelForImageTextToText
@@ -502,13 +519,15 @@ def build(name: str, **config_changes: Any) -> Any:
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
     generator = torch.Generator().manual_seed(seed)
-    zero_centred_norms = type(model).__name__.startswith(("GemmaFor", "Gemma2", "Gemma3", "Qwen3_5", "Qwen3Next"))
+    zero_centred = ("GemmaFor", "Gemma2", "Gemma3", "Qwen3_5", "Qwen3Next", "MuseGlimmer")
+    zero_centred_norms = type(model).__name__.startswith(zero_centred)
     unscaled_scores = type(model).__name__.startswith("Gemma4")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name.endswith(("norm.weight", "norm_f.weight")) or "layernorm" in name:
                 is_zero_centred = zero_centred_norms and "linear_attn" not in name
+                is_zero_centred &= not ("MuseGlimmer" in type(model).__name__ and name.endswith(".norm.weight"))
                 parameter.copy_(noise * 0.3 + (0.0 if is_zero_centred else 1.0))
                 if unscaled_scores and "q_norm" in name:
                     parameter.mul_(parameter.shape[0] ** -0.5)
@@ -565,6 +584,13 @@ def save(
         path = folder / "config.json"
         path.write_text(json.dumps(hub_spelling(json.loads(path.read_text())), indent=2))
     return folder
+
+
+def changed(config: Config, **changes: Any) -> dict[str, Any]:
+    """A config.json with other values of its language model; a value of ... drops the key."""
+    if isinstance(text := config.get("text_config"), dict) and not changes.keys() & config.keys():
+        return {**config, "text_config": changed(text, **changes)}
+    return {key: value for key, value in {**config, **changes}.items() if value is not ...}
 
 
 def hub_spelling(config: Config) -> dict[str, Any]:
