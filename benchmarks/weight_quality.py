@@ -35,7 +35,7 @@ from localrun.formats.detect import open_model_file
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS, PRECISIONS, VOCABULARY_NAMES, VOCABULARY_TYPE
 from localrun.formats.source import TensorInfo, TensorSource
-from localrun.model.load import read_weight_refs
+from localrun.model.headers import read_weight_refs
 from localrun.model.recording import record_shapes
 
 MIXES = (

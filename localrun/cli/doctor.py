@@ -116,7 +116,7 @@ def _model() -> dict[str, Any]:
     """Check that the default model exists, opens, and has a chat template that renders; and where it is computed."""
     from localrun.fit.fastest import why_not_usual
     from localrun.formats.detect import open_model_file
-    from localrun.model.load import read_config
+    from localrun.model.headers import read_config
     from localrun.model.recording import record_shapes
     from localrun.text.load_text import load_text
 

@@ -40,7 +40,7 @@ from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
 from localrun.model.capability import flaw
 from localrun.model.config import ModelConfig
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.odd_norms import odd_norms
 from localrun.model.precision import in_precision
 from localrun.model.weights import rounds_activations

@@ -17,7 +17,7 @@ from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.draft_source import DraftSource
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef

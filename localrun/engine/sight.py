@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.source import TensorSource
-from localrun.model.seeing import SEEING
+from localrun.model.seeing import may_see
 
 if TYPE_CHECKING:
     from localrun.engine.tower import OpenedTower
@@ -26,9 +26,9 @@ BLIND = Sight(None)
 
 def find_sight(source: TensorSource, hidden_size: int) -> Sight:
     """The tower that makes rows of this size for a model, opened and not loaded."""
-    if source.format == "gguf" and source.metadata.get("general.architecture") not in SEEING:
+    if not may_see(source):
         return BLIND
-    from localrun.engine.tower import find_tower  # a GGUF of text starts without it
+    from localrun.engine.tower import find_tower  # a model of text starts without it
 
     tower, why_not = find_tower(source, hidden_size)
     return Sight(tower, why_not or NO_EYES)

@@ -23,7 +23,7 @@ from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.model.seeing import QWEN_ARCHS
-from localrun.model.vision.families import Family, VisionConfig, family_of, required_family
+from localrun.model.vision.families import Family, VisionConfig, required_family
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.image_rows import Projector
 from localrun.ops.layouts import Layout
@@ -104,10 +104,10 @@ class OpenedTower:
 
 
 def find_tower(source: TensorSource, hidden_size: int) -> tuple[OpenedTower | None, str]:
-    """The tower in a checkpoint, or of the projector beside a GGUF that makes rows of this size; or why there is none,
-    where a file is to blame. One that cannot be read is none: the text side of the model works without."""
+    """The tower in a checkpoint that may see, or of the projector beside a GGUF that makes rows of this size; or why
+    there is none, where a file is to blame. One that cannot be read is none: the text side works without."""
     if source.format != "gguf":
-        return first_fitting([source] if family_of(source) else [], hidden_size)
+        return first_fitting([source], hidden_size)
     arch = str(source.metadata.get("general.architecture"))
     return first_fitting(map(open_gguf, projectors_beside(source.path)), hidden_size, arch)
 

@@ -10,9 +10,11 @@ from localrun.fit.fastest import fastest_backend
 from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.recording import record_shapes
 from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
+from localrun.model.weight_sizes import held_bytes
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
 _MIXED = {"IQ2_M": "IQ2_S", "IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_S"}  # mixes whose name is no type of its own
@@ -30,12 +32,9 @@ class HeldWeights:
 def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
     """Bytes on this machine's default backend for a model with these adapters. For a model that cannot run all tensors
     count as loaded."""
-    from localrun.model import load  # with numpy, which is for models that are here
-    from localrun.model.weight_sizes import held_bytes
-
     try:
-        config = load.read_config(source)
-        refs = load.read_weight_refs(source, config)
+        config = read_config(source)
+        refs = read_weight_refs(source, config)
     except ModelFileError:
         return HeldWeights(sum(_held(info) for info in source.tensors.values()))
     backend = fastest_backend(record_shapes(config, adapters))

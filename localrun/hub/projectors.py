@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from localrun.backends.registry import backend_in_main_memory
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, ModelFileError
+from localrun.engine.sight import find_sight
 from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf_names import is_gguf
@@ -19,6 +20,7 @@ from localrun.hub.network.http import Http
 from localrun.hub.remote.headers import read_headers, read_remote
 from localrun.hub.remote.repo import RemoteFile, RemoteRepo
 from localrun.hub.remote.variants import Variant
+from localrun.model.seeing import may_see
 
 if TYPE_CHECKING:  # with numpy, which other downloads do without
     from localrun.engine.image_cost import ImageCost
@@ -61,10 +63,7 @@ def cost_of_projector(http: Http, repo: RemoteRepo, file: RemoteFile, hidden_siz
 
 def cost_of_checkpoint(http: Http, repo: RemoteRepo, variant: Variant, hidden_size: int) -> ImageCost | None:
     """Cost of images by the headers of a checkpoint, which are read where its config.json has a half that sees."""
-    from localrun.engine.sight import find_sight
-    from localrun.model.vision.families import family_of
-
-    if family_of(read_remote(http, repo, variant)) is None:
+    if not may_see(read_remote(http, repo, variant)):
         return None
     try:
         tower = find_sight(read_headers(http, repo, variant.files), hidden_size).tower
@@ -94,8 +93,6 @@ def images_on_disk(stored: StoredModel) -> ImageCost | None:
 
 def cost_on_disk(source: TensorSource, hidden_size: int) -> ImageCost | None:
     """Cost of images of a model on disk; None where it sees none."""
-    from localrun.engine.sight import find_sight
-
     tower = find_sight(source, hidden_size).tower
     return tower.cost(backend_in_main_memory()) if tower else None
 

@@ -11,6 +11,7 @@ import numpy as np
 from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.adapters.adapter_file import AdapterFile, LowRankPair, unsupported
+from localrun.formats.adapters.matrices import read_a, read_b
 from localrun.formats.files import bad_file, shown
 from localrun.formats.metadata import Metadata
 from localrun.formats.source import TensorInfo, TensorSource
@@ -61,7 +62,7 @@ class OpenedAdapter:
         ref = self.refs.get(name)
         if ref is None:
             return None
-        a, b = self.file.read_a(ref.name), self.file.read_b(ref.name)[rows_in_file(ref)]
+        a, b = read_a(self.file, ref.name), read_b(self.file, ref.name)[rows_in_file(ref)]
         packed_a, packed_b, factor = layout.low_rank(a, b, device)
         scale = self.scale * self.file.pairs[ref.name].scale * factor
         if abs(scale) > float(np.finfo(np.float32).max):

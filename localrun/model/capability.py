@@ -7,6 +7,7 @@ from localrun.model.archs import ARCHS, arch_of
 from localrun.model.archs.base import NO_MIXTURE
 from localrun.model.config import ModelConfig
 from localrun.model.weights import weight_refs
+from localrun.text.gguf_kind import TokenizerKind
 
 _TOKENIZER = "tokenizer.ggml.model"
 
@@ -19,9 +20,7 @@ def check_runnable(source: TensorSource) -> ModelConfig:
     """
     config = arch_of(source).config(source)
     if source.format == "gguf" and source.metadata.get(_TOKENIZER) is not None:
-        from localrun.text.gguf_vocabulary import check_kind  # takes a while to import
-
-        check_kind(source.metadata, str(source.path))
+        TokenizerKind.of(source.metadata, str(source.path)).check_kind()
     return config
 
 

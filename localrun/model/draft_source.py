@@ -19,7 +19,7 @@ from localrun.model.assistant_weights import assistant_refs, cluster_bytes, sear
 from localrun.model.config import ModelConfig
 from localrun.model.draft_weights import config_with_head, read_draft_refs
 from localrun.model.dspark_weights import dspark_refs, for_taps, head_bytes
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weight_sizes import held_bytes
 

@@ -16,16 +16,15 @@ from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
-from localrun.model.archs import arch_of
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.layer_weights import ModelWeights
 from localrun.model.row_order import row_order
 from localrun.model.spare_biases import check_spare_biases
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weight_sizes import held_bytes, stays_in_file
-from localrun.model.weights import weight_refs
 from localrun.ops.instructions import LowRank
 from localrun.ops.layouts import MAPPED, KeptMatrix, Layout, Packed, RowReader, Vector
 from localrun.storage.packed_file import DiskError, PackedFile
@@ -34,16 +33,6 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.model.adapters import OpenedAdapter
-
-
-def read_config(source: TensorSource) -> ModelConfig:
-    """The checked config of an opened model. Raises ModelFileError."""
-    return arch_of(source).config(source)
-
-
-def read_weight_refs(source: TensorSource, config: ModelConfig) -> dict[str, WeightRef]:
-    """Every weight of the model and its place, checked by name, shape and type. Raises ModelFileError."""
-    return weight_refs(arch_of(source), config, source)
 
 
 def load_model(

@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from localrun.formats.floats import read_floats
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.weight_ref import WeightRef
@@ -21,6 +18,10 @@ def odd_norms(source: TensorSource, refs: Mapping[str, WeightRef]) -> list[str]:
     added = source.format != "gguf" and arch_of(source).hf_norm_offset > 0 and not any(ref.offset for ref in norms)
     if not added or not norms:
         return []
+    import numpy as np  # takes a while to import
+
+    from localrun.formats.floats import read_floats
+
     tensors = source.tensors
     means = [
         float(read_floats(tensors[ref.name].qtype, np.frombuffer(source.read(ref.name), np.uint8), ref.shape).mean())

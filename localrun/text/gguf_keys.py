@@ -3,24 +3,17 @@
 import hashlib
 import math
 from array import array
-from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import shown
-from localrun.formats.metadata import Metadata
+from localrun.text.gguf_kind import MERGED, PREFIX, TokenizerKind
 from localrun.text.merges import first_bad_merge
-from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import TokenType, ids_of_kind
 from localrun.text.tokenizer_parts import character_map_problem
 from localrun.text.vocabulary import CHAR_TO_BYTE, MAX_TOKEN_LENGTH, is_byte_token
 
-_G = "tokenizer.ggml."
-KINDS = {"gpt2": "bpe", "gemma4": "bpe", "llama": "spm", "t5": "unigram", "bert": "wordpiece"}
-MERGED = {"gpt2", "gemma4"}
 SCORED = {"llama", "t5"}
 _DEFAULT_IDS = {
     "llama": {"unk": 0, "bos": 1, "eos": 2},
@@ -35,56 +28,16 @@ _ID_KEYS = {
     "unk": "unknown_token_id",
     **{f"fim_{part}": f"fim_{part}_token_id" for part in ("pre", "suf", "mid", "pad", "rep", "sep")},
 }
-# By architecture, where Ollama's converter wrote none that tells.
-_PRE_NAMES = {"gptoss": "gpt-4o", "lfm2": "lfm2", "mistral3": "tekken"}
 _MAX_TOKENS = 1 << 22
 
 
 @dataclass(frozen=True)
-class TokenizerKeys:
+class TokenizerKeys(TokenizerKind):
     """Tokenizer keys of a file. Raises ModelFileError: UNSUPPORTED for an unknown kind, or BAD_VOCAB."""
-
-    data: Metadata
-    path: str
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any], path: str) -> "TokenizerKeys":
-        present = {key: value for key, value in metadata.items() if value is not None}
-        return cls(Metadata(present, Path(path or "GGUF metadata")), path)
-
-    @cached_property
-    def model(self) -> str:
-        """The kind of tokenizer, a key of KINDS."""
-        model = self.data.get_str(_G + "model", "")
-        if model == "llama" and self.data.get_str(_G + "pre", "") == "gemma4" and _G + "merges" in self.data:
-            return "gemma4"  # as Ollama's converter wrote it
-        if not model:
-            raise self._unsupported("the file has no tokenizer")
-        if model not in KINDS:
-            raise self._unsupported(f"the tokenizer is of a kind localrun does not know: {shown(model)}")
-        return model
-
-    @property
-    def pre_name(self) -> str:
-        """Name of the pre-tokenizer in the file; empty where neither the file nor the architecture says."""
-        name = self.data.get_str(_G + "pre", "")
-        return (
-            name if name not in ("", "default") else _PRE_NAMES.get(self.data.get_str("general.architecture", ""), name)
-        )
-
-    @cached_property
-    def pre(self) -> PreTokenizer:
-        if self.model not in MERGED:
-            return PRETOKENIZERS["default"]
-        name = "gemma4" if self.model == "gemma4" else self.pre_name or "default"
-        if name not in PRETOKENIZERS:
-            message = f"the tokenizer splits words in a way localrun does not know: pre-tokenizer {shown(name)}"
-            raise self._unsupported(message)
-        return PRETOKENIZERS[name]
 
     @cached_property
     def tokens(self) -> list[str]:
-        tokens: list[str] = self.data.get_array(_G + "tokens", str, [])
+        tokens: list[str] = self.data.get_array(PREFIX + "tokens", str, [])
         if "" in tokens:
             tokens = [text or f"[EMPTY_{i}]" for i, text in enumerate(tokens)]
         if not tokens:
@@ -112,7 +65,7 @@ class TokenizerKeys:
     def types(self) -> list[int]:
         """TokenType of every token."""
         usual = [TokenType.NORMAL.value] * len(self.tokens)
-        types: list[int] = self.data.get_array(_G + "token_type", int, usual)
+        types: list[int] = self.data.get_array(PREFIX + "token_type", int, usual)
         self._check_length("token types", len(types))
         if unknown := set(types) - set(TokenType):
             raise self._bad(f"there is no token type {min(unknown)}")
@@ -125,7 +78,7 @@ class TokenizerKeys:
     @cached_property
     def scores(self) -> list[float]:
         """Score of every token; may be empty for kinds without scores."""
-        scores: list[float] = self.data.get(_G + "scores", [])
+        scores: list[float] = self.data.get(PREFIX + "scores", [])
         if not scores and self.model not in SCORED:
             return scores
         if type(scores) is not list or not set(map(type, scores)) <= {int, float}:
@@ -140,9 +93,9 @@ class TokenizerKeys:
         """Pairs of tokens, best first; empty for kinds without merges."""
         if self.model not in MERGED:
             return []
-        if _G + "merges" not in self.data:
+        if PREFIX + "merges" not in self.data:
             raise self._unsupported("the file has a byte-pair vocabulary without merges")
-        merges = self.data.get_array(_G + "merges", str)
+        merges = self.data.get_array(PREFIX + "merges", str)
         cuts = [merge.find(" ", 1) for merge in merges]  # the left part may itself begin with a space
         pairs = [(merge[:cut], merge[cut + 1 :]) for merge, cut in zip(merges, cuts, strict=True)]
         bad = first_bad_merge(pairs, self.index)
@@ -154,7 +107,7 @@ class TokenizerKeys:
     def ids(self) -> dict[str, int]:
         """Tokens of special roles: bos, eos, unk, fim_pre …"""
         n_tokens = len(self.tokens)
-        said = {role: self.data.get_int(_G + key) for role, key in _ID_KEYS.items() if _G + key in self.data}
+        said = {role: self.data.get_int(PREFIX + key) for role, key in _ID_KEYS.items() if PREFIX + key in self.data}
         for role in ("bos", "eos"):
             if not 0 <= said.get(role, 0) < n_tokens:
                 raise self._bad(f"the {role} token is number {said[role]:,} of {n_tokens:,}")
@@ -164,7 +117,7 @@ class TokenizerKeys:
     @cached_property
     def character_map(self) -> bytes:
         """SentencePiece's character map for normalization; empty where there is none."""
-        values = self.data.get_array(_G + "precompiled_charsmap", int, [])
+        values = self.data.get_array(PREFIX + "precompiled_charsmap", int, [])
         if any(not -128 <= value < 256 for value in values):
             raise self._bad("the character map does not consist of bytes")
         character_map = bytes(value & 0xFF for value in values)
@@ -172,12 +125,8 @@ class TokenizerKeys:
             raise self._bad(problem)
         return character_map
 
-    def check_kind(self) -> None:
-        """Raise UNSUPPORTED for an unknown kind of tokenizer. Reads no vocabulary."""
-        assert self.pre
-
     def says(self, key: str, usual: bool) -> bool:
-        return self.data.get_bool(_G + key, usual)
+        return self.data.get_bool(PREFIX + key, usual)
 
     def check_bytes(self) -> None:
         """Check that the byte tokens exist, which spell text that has no token."""
@@ -191,7 +140,7 @@ class TokenizerKeys:
     def sha256(self, types: list[int]) -> str:
         """Hash of everything that determines ids; `types` are the corrected token types."""
         digest = hashlib.sha256()
-        merges = self.data.get_array(_G + "merges", str, [])
+        merges = self.data.get_array(PREFIX + "merges", str, [])
         for texts in ([self.model, self.pre_name], self.tokens, merges):
             digest.update(b"%d\0" % len(texts))
             digest.update("\0".join(texts).encode(errors="surrogateescape"))
@@ -208,6 +157,3 @@ class TokenizerKeys:
 
     def _bad(self, message: str) -> ModelFileError:
         return ModelFileError("BAD_VOCAB", message, path=self.path)
-
-    def _unsupported(self, message: str) -> ModelFileError:
-        return ModelFileError("UNSUPPORTED", message, path=self.path, hint="try another conversion of the model")

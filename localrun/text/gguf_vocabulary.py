@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localrun.base.dataclass import dataclass
-from localrun.text.gguf_keys import KINDS, SCORED, TokenizerKeys
+from localrun.text.gguf_keys import SCORED, TokenizerKeys
+from localrun.text.gguf_kind import KINDS
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import Specials, TokenType, find_specials, ids_of_kind
 from localrun.text.vocabulary import Vocabulary
@@ -51,11 +52,6 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
         character_map=keys.character_map,
         merges_spaces=keys.says("remove_extra_whitespaces", False),
     )
-
-
-def check_kind(metadata: Mapping[str, Any], path: str = "") -> None:
-    """Raise ModelFileError UNSUPPORTED for an unknown kind of tokenizer. Reads no vocabulary."""
-    TokenizerKeys.of(metadata, path).check_kind()
 
 
 def _vocabulary(keys: TokenizerKeys, specials: Specials) -> Vocabulary:

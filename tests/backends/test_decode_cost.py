@@ -32,7 +32,8 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.model.recording import record_shapes
 from localrun.ops.instructions import Moe
 from localrun.ops.kv import KV_CODECS, KVPlan

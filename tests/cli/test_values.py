@@ -24,7 +24,14 @@ RUN: tuple[list[str], ...] = (
     ["--model"],
     ["--stdin"],
 )
-BENCH = (["x", "-p", "5", "-d", "64", "-d", "7"], ["-d", "z"])
+BENCH = (
+    ["x", "-p", "5", "-d", "64", "-d", "7"],
+    *(["-p", typed] for typed in ("0", "007", "-1", "+5", " 5", "5.0", "1_000", "٣", "", "x")),
+    ["-d", "z"],
+    ["-d", "1", "-d", "-1"],
+    ["--compare", "a", "b"],
+    ["--compare", "a"],
+)
 
 
 def read(command: str, arguments: list[str]) -> Any:
@@ -46,12 +53,13 @@ def test_values_are_parsed_like_typer(command: str, arguments: list[str], monkey
     assert ours == read(command, arguments)
 
 
-def test_a_run_is_read_without_pydantic() -> None:
+def test_what_is_typed_well_is_read_without_pydantic() -> None:
     code = """
 import sys, typer
 from localrun.cli.app import command_line
-line = typer.main.get_command(command_line(["run"]))
+line = typer.main.get_command(command_line(["run", "bench"]))
 line.commands["run"].make_context("run", ["--max-tokens", "1", "--stop", "x", "hi"])
+line.commands["bench"].make_context("bench", ["-p", "5", "-d", "64"])
 print("pydantic" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)

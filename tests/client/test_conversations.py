@@ -13,7 +13,7 @@ from localrun.cache.kinds.recurrent import CHECKPOINT_TOKENS
 from localrun.chat.tree import common_length
 from localrun.engine.runner import Runner
 from localrun.formats.detect import open_model_file
-from localrun.model.load import read_config
+from localrun.model.headers import read_config
 from localrun.ops.kv import BLOCK_TOKENS
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason=f"no native library: {why_no_library()}")

@@ -18,7 +18,8 @@ from localrun.fit.shape import shape_of
 from localrun.fit.weights import held, held_share
 from localrun.formats.detect import open_model_file
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
+from localrun.model.load import load_model
 from localrun.model.weight_sizes import held_bytes as loaded_bytes
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.layouts import F32
@@ -35,7 +36,7 @@ def test_a_file_is_counted_as_a_load_holds_it() -> None:
 
 def test_a_config_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Mock(side_effect=read_config)
-    monkeypatch.setattr("localrun.model.load.read_config", read)
+    monkeypatch.setattr("localrun.fit.weights.read_config", read)
     assert held(open_model_file(str(resource("builtin/localrun-tiny.gguf")))).mappable
     read.assert_called_once()
 

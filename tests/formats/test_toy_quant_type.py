@@ -17,7 +17,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.bits import fp16, planes
 from localrun.formats.gguf import open_gguf
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
-from localrun.model.load import read_config
+from localrun.model.headers import read_config
 from localrun.model.recording import record_shapes
 from localrun.ops.layouts import F32, FILE
 

@@ -24,7 +24,7 @@ from localrun.hub.disk.stored import stored_at
 from localrun.hub.network.access import Access
 from localrun.hub.network.http import Http
 from localrun.hub.remote.api import read_repo
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]

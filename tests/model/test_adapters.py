@@ -33,7 +33,7 @@ from localrun.formats.adapters.detect import open_adapter
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.adapters import match
 from localrun.model.archs import arch_of
-from localrun.model.load import read_config
+from localrun.model.headers import read_config
 from localrun.model.recording import record_shapes
 from localrun.model.weight_sizes import allocated_bytes
 from localrun.ops.layouts import F32

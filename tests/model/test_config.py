@@ -18,7 +18,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
-from localrun.model.load import read_config
+from localrun.model.headers import read_config
 from localrun.text.load_text import load_text
 
 transformers: Any = _transformers  # its annotations are partial

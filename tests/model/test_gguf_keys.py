@@ -18,7 +18,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.metadata import Metadata
 from localrun.model.config import ModelConfig
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 
 TinyFile = Callable[..., Path]
 

@@ -12,7 +12,7 @@ from localrun_testing.malformed import refused
 from localrun_testing.tiny_models import changed
 
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 
 TinyFile = Callable[..., Path]
 

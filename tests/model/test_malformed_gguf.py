@@ -13,7 +13,8 @@ from localrun_testing.malformed import Change, key, keys, refused, tensor, trans
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
+from localrun.model.load import load_model
 from localrun.ops.layouts import FILE
 
 TinyFile = Callable[..., Path]

@@ -33,7 +33,8 @@ from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.names import HF_EXPERT_NAMES
 from localrun.model.config import Mixture
 from localrun.model.expert_weights import ExpertNamer
-from localrun.model.load import Loader, load_model, read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
+from localrun.model.load import Loader, load_model
 from localrun.model.precision import in_precision
 from localrun.model.shapes import mixture_shapes
 from localrun.model.weight_ref import check_tensor

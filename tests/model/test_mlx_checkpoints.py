@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from localrun.formats.checkpoints.registry import held_as
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.odd_norms import odd_norms
 from localrun.model.weight_sizes import allocated_bytes, held_bytes
 from localrun.ops.layouts import FILE

@@ -16,7 +16,7 @@ from localrun.hub.network.access import Access
 from localrun.hub.network.http import Http
 from localrun.hub.remote.api import read_repo
 from localrun.model.archs.hf_classes import ALIASES
-from localrun.model.load import read_config
+from localrun.model.headers import read_config
 from localrun.text.load_text import load_text
 
 TinyFile = Callable[..., Path]

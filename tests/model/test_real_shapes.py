@@ -27,7 +27,8 @@ MEASURE = """
 import sys
 import torch  # what it takes is not what loading takes
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
+from localrun.model.load import load_model
 from localrun.model.weight_sizes import held_bytes
 from localrun.ops.layouts import FILE
 from localrun_testing.resources import peak_growth

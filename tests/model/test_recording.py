@@ -10,7 +10,8 @@ from localrun_testing.tiny_models import save
 from benchmarks.tiny_architectures import TINY
 from localrun.engine.runner import cache_layers
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import load_model, read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
+from localrun.model.load import load_model
 from localrun.model.recording import record_shapes
 from localrun.model.shapes import OPTIONAL, weight_shapes
 from localrun.ops.cache_layer import CacheLayer

@@ -17,7 +17,7 @@ from localrun.fit.weights import held
 from localrun.formats import weights
 from localrun.formats.safetensors import SafetensorsFolder, open_safetensors
 from localrun.formats.source import TensorInfo
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.precision import in_precision
 
 Tensors = dict[str, torch.Tensor]

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 
 TinyFile = Callable[..., Path]
 ATTENTION = "model.layers.0.self_attn."

@@ -14,7 +14,7 @@ from localrun_testing.tiny_models import VOCAB_SIZE
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.weight_sizes import allocated_bytes, held_bytes
 from localrun.ops.layouts import FILE
 

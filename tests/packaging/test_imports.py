@@ -206,6 +206,7 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
         ("localrun_tui.screens.first_run", ("localrun.backends.registry", "localrun.model", "http.client")),
         ("localrun.hub.resolve", ("localrun.fit", "localrun.model", "http.client")),
         ("localrun.cli.list", ("localrun.hub.network.http", "http.client", "localrun.fit", "numpy")),
+        ("localrun.hub.disk.obstacles", ("localrun.engine.tower", "numpy", "tokenizers")),
         ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
         ("localrun.cli.run", ("localrun.hub.network.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
         ("localrun.tools.mcp.servers", ("mcp", "httpx2", "pydantic", "asyncio")),
@@ -234,15 +235,39 @@ print(code, [name for name in ("localrun.cli.run", "localrun.hub.disk.library", 
     assert done.stdout == "0 []\n", done.stderr
 
 
-def test_only_a_server_imports_its_framework() -> None:
-    commands = ["list", "show builtin", "fit builtin", "config", "history list", "search --help"]
+@pytest.mark.parametrize(
+    ("commands", "spared"),
+    [
+        (
+            [
+                *(
+                    "--help",
+                    "list",
+                    "list --json",
+                    "show --help",
+                    "fit builtin --ctx 512",
+                    "config",
+                    "history list -n 5",
+                ),
+                *("search --help", "pull --help"),
+            ],
+            ["numpy", "tokenizers", "torch", "pydantic", "starlette", "uvicorn"],
+        ),
+        (
+            ["show builtin"],
+            ["tokenizers", "torch", "pydantic", "starlette", "uvicorn"],
+        ),  # which looks for numbers that are none
+    ],
+    ids=["lists", "show"],
+)
+def test_commands_import_only_libraries_that_they_use(commands: list[str], spared: list[str]) -> None:
     code = f"""
 import contextlib, io, sys
 from localrun.cli.app import run_command_line
 
 with contextlib.redirect_stdout(io.StringIO()):
     codes = [run_command_line(command.split()) for command in {commands!r}]
-print(codes, [name for name in ("starlette", "uvicorn") if name in sys.modules])
+print(codes, [name for name in {spared!r} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     assert done.stdout == f"{[0] * len(commands)} []\n", done.stderr

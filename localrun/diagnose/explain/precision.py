@@ -27,7 +27,7 @@ from localrun.fit.roofline import roofline
 from localrun.fit.weights import held_share
 from localrun.formats.requantize import FLOAT_TYPES, PRECISIONS, RequantizedSource
 from localrun.formats.source import TensorSource
-from localrun.model.load import read_weight_refs
+from localrun.model.headers import read_weight_refs
 from localrun.model.weight_sizes import allocated_bytes, held_bytes
 
 LARGEST = 50_000_000  # parameters that are encoded while one waits

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
-from localrun.formats.files import Stamp, bad_file, open_regular, read_range, shown, stamp_of
-from localrun.formats.floats import FLOATS
+from localrun.formats.files import Stamp, bad_file, open_regular, shown, stamp_of
 from localrun.formats.source import TensorInfo
 
 MERGE_HINT = "merge it into the model, or train one of the matrices of layers alone"
 _PIECE_BYTES = 1 << 20
+_TYPES = ("F32", "F16", "BF16")
 AdapterFormat = Literal["peft", "mlx", "gguf"]
 Halves = Mapping[str, Mapping[str, TensorInfo]]  # by the name of a weight: its "a" and "b"
 
@@ -70,21 +68,6 @@ class AdapterFile:
         """Every rank in the adapter, ascending."""
         return tuple(sorted({pair.rank for pair in self.pairs.values()}))
 
-    def read_a(self, weight: str) -> np.ndarray:
-        """A of a weight as f32 [rank, n_in]. Raises ModelFileError, also for NaN and infinity."""
-        return self._read(self.pairs[weight].a, self.pairs[weight].is_turned)
-
-    def read_b(self, weight: str) -> np.ndarray:
-        """B of a weight as f32 [n_out, rank]. Raises as `read_a` does."""
-        return self._read(self.pairs[weight].b, self.pairs[weight].is_turned)
-
-    def _read(self, info: TensorInfo, is_turned: bool) -> np.ndarray:
-        raw = np.frombuffer(read_range(info.file, info.offset, info.nbytes, self.stamps[info.file]), np.uint8)
-        values = FLOATS[info.qtype](raw).reshape(info.shape)
-        if not np.isfinite(values).all():
-            raise bad_file("NOT_FINITE", f"the tensor {shown(info.name)} is not finite", info.file, info.offset)
-        return np.ascontiguousarray(values.T if is_turned else values, np.float32)
-
 
 def pairs_of(
     path: Path, halves: Halves, scale_of: Callable[[str, int], float], is_turned: bool = False
@@ -116,7 +99,7 @@ def _check_matrix(info: TensorInfo) -> None:
     if len(info.shape) != 2:
         shape = f"has the shape {list(info.shape)}, a matrix is needed"
         raise bad_file("BAD_TENSOR", f"the tensor {shown(info.name)} {shape}", info.file, info.offset)
-    if info.qtype not in FLOATS:
+    if info.qtype not in _TYPES:
         raise unsupported(info.file, f"the tensor {shown(info.name)} is of type {info.qtype}, not F32, F16 or BF16")
 
 

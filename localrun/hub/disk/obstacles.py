@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from localrun.base.errors import LocalrunError
+from localrun.engine.sight import find_sight
 from localrun.formats.detect import open_model_file
 from localrun.formats.files import fetch_from
 from localrun.formats.json_files import read_json
@@ -10,6 +11,7 @@ from localrun.formats.metadata import Metadata
 from localrun.hub.disk.stored import StoredModel
 from localrun.hub.header_model import HeaderModel, read_key_values, without_rope_tensors
 from localrun.model.capability import check_loadable, obstacle
+from localrun.model.seeing import may_see
 
 
 def stored_obstacle(model: StoredModel) -> str:
@@ -31,13 +33,10 @@ def stored_obstacle(model: StoredModel) -> str:
 
 def sees_images(model: StoredModel) -> bool:
     """Whether a model on disk sees images, by the start of its file and of a projector's beside it."""
-    from localrun.engine.sight import find_sight
-    from localrun.model.vision.families import family_of
-
     try:
         source = skim(model)
         if source.format != "gguf":
-            return family_of(source) is not None
+            return may_see(source)
         hidden_size = source.metadata.get(f"{source.metadata.get('general.architecture')}.embedding_length")
         return isinstance(hidden_size, int) and find_sight(source, hidden_size).tower is not None
     except (LocalrunError, OSError):

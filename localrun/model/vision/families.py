@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
-from localrun.model.seeing import QWEN_ARCHS
+from localrun.model.seeing import EMBEDDER_TYPES, GEMMA_TYPES, QWEN_ARCHS, QWEN_TYPES, type_of
 from localrun.model.vision.embedder import (
     embedder_bytes,
     embedder_refs,
@@ -23,7 +23,7 @@ from localrun.model.vision.gemma_projector import GemmaProjector
 from localrun.model.vision.gemma_shapes import gemma_bytes, gemma_working_bytes
 from localrun.model.vision.gemma_weights import gemma_refs, load_gemma_tower
 from localrun.model.vision.projector import TowerProjector
-from localrun.model.vision.read_config import GGUF_TYPE, HF_TYPES, tower_config, type_of, unsupported
+from localrun.model.vision.read_config import tower_config, unsupported
 from localrun.model.vision.shapes import BytesOf, EncoderBytes, TypeOf, tower_bytes, working_bytes
 from localrun.model.vision.weights import load_tower, tower_refs
 from localrun.model.weight_ref import WeightRef
@@ -69,7 +69,7 @@ class Family(Generic[C, T]):
 
 FAMILIES: tuple[Family[Any, Any], ...] = (
     Family(
-        types=(*HF_TYPES, GGUF_TYPE),
+        types=QWEN_TYPES,
         archs=tuple(QWEN_ARCHS),
         config=tower_config,
         refs=tower_refs,
@@ -79,7 +79,7 @@ FAMILIES: tuple[Family[Any, Any], ...] = (
         projector=TowerProjector,
     ),
     Family(
-        types=("gemma4_vision", "gemma4v"),
+        types=GEMMA_TYPES,
         archs=("gemma4",),
         config=gemma_tower,
         refs=gemma_refs,
@@ -89,7 +89,7 @@ FAMILIES: tuple[Family[Any, Any], ...] = (
         projector=GemmaProjector,
     ),
     Family(
-        types=("gemma4_unified_vision", "gemma4uv"),
+        types=EMBEDDER_TYPES,
         archs=("gemma4",),
         config=embedder,
         refs=embedder_refs,
@@ -101,15 +101,10 @@ FAMILIES: tuple[Family[Any, Any], ...] = (
 )
 
 
-def family_of(source: TensorSource) -> Family[Any, Any] | None:
-    """The family of the part that sees in a checkpoint, or of a projector; None: there is none that is read."""
-    kind = type_of(source)
-    return next((family for family in FAMILIES if kind in family.types), None)
-
-
 def required_family(source: TensorSource) -> Family[Any, Any]:
-    """Likewise; ModelFileError where there is none."""
-    family = family_of(source)
+    """The family of the part that sees in a checkpoint, or of a projector; ModelFileError where none is read."""
+    kind = type_of(source)
+    family = next((family for family in FAMILIES if kind in family.types), None)
     if family is None:
-        raise unsupported(source.path, f"projectors of type {clean(type_of(source))!r}")
+        raise unsupported(source.path, f"projectors of type {clean(kind)!r}")
     return family

@@ -14,9 +14,6 @@ from localrun.images.sizes import SmartResize
 from localrun.model.vision.config import Colour, TowerConfig
 from localrun.ops.types import SingleActivation
 
-FAMILIES = ("qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
-HF_TYPES = (*FAMILIES, *(f"{name}_vision" for name in FAMILIES))  # older checkpoints name the whole model
-GGUF_TYPE = "qwen3vl_merger"
 ACTIVATIONS: Mapping[str, SingleActivation] = {
     "gelu_pytorch_tanh": "gelu",
     "gelu_new": "gelu",
@@ -40,16 +37,6 @@ LIMITS = {  # of numbers in files
     "max_pixels": (1, 1 << 28),
 }
 PREPROCESSORS = ("preprocessor_config.json", "processor_config.json")
-
-
-def type_of(source: TensorSource) -> str:
-    """The type of the part that sees in a checkpoint, or of a projector; empty where there is none."""
-    if source.format != "gguf":
-        vision = source.metadata.get("vision_config")
-        found = vision.get("model_type") if isinstance(vision, dict) else None
-        return found if isinstance(found, str) else ""
-    metadata = source.metadata
-    return metadata.get_str("clip.vision.projector_type", metadata.get_str("clip.projector_type", ""))
 
 
 def tower_config(source: TensorSource) -> TowerConfig:

@@ -17,7 +17,7 @@ from localrun.base.resources import resource
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape
 from localrun.formats.gguf import open_gguf
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.headers import read_config, read_weight_refs
 from localrun.model.recording import record_shapes
 from localrun.model.weight_sizes import allocated_bytes, held_bytes
 from localrun.ops.kv import KV_CODECS

@@ -10,7 +10,8 @@ from localrun.backends.gpu.layouts import GpuLayout
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.stepper import RunnerStepper

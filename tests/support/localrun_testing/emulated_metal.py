@@ -11,7 +11,8 @@ from localrun.backends.metal.translator import MetalTranslator
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun_testing.emulator.metal import emulated_device
 from localrun_testing.stepper import RunnerStepper

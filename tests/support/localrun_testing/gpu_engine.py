@@ -19,7 +19,8 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import group_layers
 from localrun.model.decoder import Model
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
 from localrun_testing import tiny_models

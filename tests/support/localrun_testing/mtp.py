@@ -22,7 +22,8 @@ from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.detect import open_model_file
 from localrun.model.draft_weights import load_draft_layer, read_draft_refs
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun_testing.stepper import RunnerStepper
 from localrun_testing.tiny_models import build, save

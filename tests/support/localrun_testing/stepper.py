@@ -22,7 +22,8 @@ from localrun.model.adapters import match
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
-from localrun.model.load import load_model, read_config
+from localrun.model.headers import read_config
+from localrun.model.load import load_model
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
 from localrun_testing.sequence_inputs import sequence_input
