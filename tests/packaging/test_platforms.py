@@ -133,6 +133,7 @@ for system in lacked:
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         for name in names:
             importlib.import_module(name)
+        sys.modules["localrun.fit.probe"].MOST_ROUNDS = 1  # that it can measure, not how fast it is
         try:
             sys.modules["localrun.__main__"].main()
         except SystemExit as end:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from localrun_testing import REPOSITORY
 
+PLUGIN = "localrun_testing.run_again"  # without the rest that our conftest imports
 SAMPLE = """
 import pathlib, pytest
 
@@ -50,7 +51,7 @@ def flaky(*names: str) -> str:
     return "".join(PROCESS.format(name=name) for name in names)
 
 
-def run(folder: Path, *parts: str, workers: int = 0) -> tuple[int, str]:
+def run(folder: Path, *parts: str, workers: int = 0, plugin: str = PLUGIN) -> tuple[int, str]:
     (folder / "test_sample.py").write_text(SAMPLE + "".join(parts))
     path = os.pathsep.join([str(REPOSITORY / "tests"), str(REPOSITORY / "tests" / "support"), str(REPOSITORY)])
     command = [
@@ -58,7 +59,7 @@ def run(folder: Path, *parts: str, workers: int = 0) -> tuple[int, str]:
         "-m",
         "pytest",
         "-p",
-        "conftest",
+        plugin,
         "-p",
         "xdist",
         "-p",
@@ -72,9 +73,9 @@ def run(folder: Path, *parts: str, workers: int = 0) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_what_passes_alone_is_reported_as_flaky(workers: int, tmp_path: Path) -> None:
-    status, said = run(tmp_path, flaky("server"), SCREEN, workers=workers)
+@pytest.mark.parametrize(("workers", "plugin"), [(0, PLUGIN), (1, "conftest")])
+def test_what_passes_alone_is_reported_as_flaky(workers: int, plugin: str, tmp_path: Path) -> None:
+    status, said = run(tmp_path, flaky("server"), SCREEN, workers=workers, plugin=plugin)
     assert status == 0, said
     assert "2 flaky" in said
     assert "FLAKY: test_sample.py::test_server" in said

@@ -4,6 +4,7 @@ import enum
 import json
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -302,11 +303,9 @@ def test_a_bomb_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def watch() -> None:
         nonlocal peak
         while not done.wait(0.005):
-            try:
-                renderers = [c for c in psutil.Process().children() if "render_worker" in " ".join(c.cmdline())]
-                peak = max([peak, *(child.memory_info().rss for child in renderers)])
-            except psutil.Error:
-                continue
+            renderer = render_process.RENDERER._process
+            with suppress(psutil.Error):
+                peak = max(peak, psutil.Process(renderer.pid).memory_info().rss if renderer else 0)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -16,7 +16,6 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 import torch
-import transformers
 from safetensors import safe_open
 
 Array = npt.NDArray[Any]
@@ -197,6 +196,8 @@ def convert(folder: Path, target: Path, qtype: str = "F32") -> Path:
 
 def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     """Everything `convert` would write, still open to changes in the writer's `kv_data` and `tensors`."""
+    import transformers  # takes a second, which those do without who only encode a matrix
+
     config = transformers.AutoConfig.from_pretrained(folder).get_text_config()
     config.allow_global_per_layer_attribute_access = True  # of Gemma 4: those of windowed layers
     arch = ARCHS[config.model_type]
@@ -492,7 +493,9 @@ def rope_tensors(config: Any) -> Iterator[tuple[str, Array]]:
         n_turning = int(n_pairs * rope["partial_rotary_factor"])
         yield "rope_freqs.weight", np.array([1.0] * n_turning + [1e30] * (n_pairs - n_turning), dtype=np.float32)
     elif rope["rope_type"] == "llama3":
-        scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config)
+        from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+        scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config)
         head_dim = scaled.numel() * 2
         plain = rope["rope_theta"] ** -(torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
         yield "rope_freqs.weight", (plain / scaled.double()).float().numpy()
