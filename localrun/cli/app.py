@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from localrun.base.errors import UsageError
-from localrun.cli.completion import VARIABLE, complete
+from localrun.cli.completion import VARIABLE, complete, typed_command
 from localrun.cli.console import ONE_OR_MANY, is_terminal, open_streams, write
 from localrun.cli.failure import leave_quietly, report
 from localrun.cli.groups import command
@@ -111,7 +111,7 @@ def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: N
     open_streams()
     try:
         begin()
-        code = complete(command_line()) if VARIABLE in os.environ else _invoke(arguments)
+        code = complete(command_line(_needed([typed_command()]))) if VARIABLE in os.environ else _invoke(arguments)
     except BaseException as error:
         code = report(error, arguments)
     leave_quietly()

@@ -1,5 +1,6 @@
 """Shell completion: the script for a shell, and the words that the script asks for."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Annotated
@@ -51,6 +52,13 @@ def completion(
         )
     write(f"{script.strip()}\n# {_WHERE[shell]}\n")
     return 0
+
+
+def typed_command() -> str:
+    """The command whose words are completed; empty while it is itself typed."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()
+    return words[1] if len(words) > 2 or (len(words) == 2 and line[-1].isspace()) else ""
 
 
 def complete(app: typer.Typer) -> int:

@@ -222,8 +222,15 @@ def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: 
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["config"]], ids=" ".join)
-def test_quick_commands_import_no_others(arguments: list[str]) -> None:
+TYPED = {"_LOCALRUN_COMPLETE": "complete_bash", "COMP_WORDS": "localrun config temp", "COMP_CWORD": "2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [(["--version"], {}), (["config"], {}), ([], TYPED)],
+    ids=["--version", "config", "completing config"],
+)
+def test_quick_commands_import_no_others(arguments: list[str], asked: dict[str, str]) -> None:
     code = f"""
 import contextlib, io, sys
 from localrun.cli.app import run_command_line
@@ -231,7 +238,8 @@ from localrun.cli.app import run_command_line
 with contextlib.redirect_stdout(io.StringIO()):
     code = run_command_line({arguments!r})
 print(code, [name for name in ("localrun.cli.run", "localrun.hub.disk.library", "numpy") if name in sys.modules])"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    environ = {**os.environ, **asked}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, env=environ)
     assert done.stdout == "0 []\n", done.stderr
 
 
