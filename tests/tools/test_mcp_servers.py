@@ -219,3 +219,34 @@ def test_a_stopped_process_costs_a_call_its_time(servers: McpServers) -> None:
     finally:
         os.kill(process.pid, signal.SIGCONT)
     assert tool.run({"text": "one"}, RunningCall(PATIENCE)).text == "one"
+
+
+def test_the_slow_import_is_no_step_of_the_loop() -> None:
+    """A loop that is stuck ends the process, and the import takes long where the machine is busy."""
+    code = """
+import asyncio, os, sys
+from localrun.tools.mcp.child import main
+asyncio.run = lambda loop: os._exit("mcp" not in sys.modules)
+main()
+"""
+    child = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False)
+    assert child.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no clock of what a process computes")
+def test_a_step_that_computes_without_an_end_ends_the_process_and_a_long_wait_does_not() -> None:
+    code = """
+import asyncio, time
+from localrun.tools.mcp import child
+child.STUCK_SECONDS = 0.3
+async def work():
+    beating = asyncio.create_task(child._beat())
+    await asyncio.sleep(0)
+    time.sleep(1)
+    print("lives", flush=True)
+    while True:
+        pass
+asyncio.run(work())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (ran.stdout, ran.returncode) == ("lives\n", -signal.SIGVTALRM)

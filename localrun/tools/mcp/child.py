@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -33,15 +34,17 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # whatever a library prints
     logging.disable()
-    asyncio.run(McpChild(answers, guard).serve(questions))
+    from localrun.tools.mcp.connection import McpConnection  # mcp takes longer to import than a step of the loop may
+
+    asyncio.run(McpChild(answers, guard, McpConnection).serve(questions))
     os._exit(0)  # the thread that reads may still wait
 
 
 class McpChild:
     """The requested servers, by name."""
 
-    def __init__(self, answers: BinaryIO, guard: ServerGuard) -> None:
-        self._answers, self._guard = answers, guard
+    def __init__(self, answers: BinaryIO, guard: ServerGuard, connection_class: "type[McpConnection]") -> None:
+        self._answers, self._guard, self._connection_class = answers, guard, connection_class
         self._connections: dict[str, McpConnection] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -96,15 +99,13 @@ class McpChild:
         return await connection.call(question["tool"], question["arguments"], question["seconds"])
 
     def _connection(self, server: Json) -> "McpConnection":
-        from localrun.tools.mcp.connection import McpConnection  # it imports mcp
-
         key = json.dumps(server, sort_keys=True)
         connection = self._connections.get(key)
         if connection is None or not connection.is_open:
             if connection is not None:
                 self._closing.add(closing := asyncio.create_task(connection.close()))
                 closing.add_done_callback(self._closing.discard)
-            connection = McpConnection(server, partial(self._tell, server["name"]), self._guard)
+            connection = self._connection_class(server, partial(self._tell, server["name"]), self._guard)
             self._connections[key] = connection
         return connection
 
@@ -117,10 +118,13 @@ class McpChild:
 
 
 async def _beat() -> None:
-    """End the process when its event loop is stuck, as in an endless pattern search of a library."""
-    nowhere = open(os.devnull, "w")  # noqa: SIM115
+    """End the process when its event loop is stuck, as in an endless pattern search of a library. Only what it computes
+    counts: on a busy machine, or stopped, a process is not stuck. Windows knows no such clock."""
     while True:
-        faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)
+        if sys.platform == "win32":
+            faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
+        else:
+            signal.setitimer(signal.ITIMER_VIRTUAL, STUCK_SECONDS)  # its signal ends a process that handles none
         await asyncio.sleep(STUCK_SECONDS / 3)
 
 
