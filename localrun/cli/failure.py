@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
 from localrun.base.nearest import did_you_mean
@@ -21,7 +21,6 @@ CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
 _CANCELLED_WORDS = {"pull": ("cancelled", "what has arrived is kept: the same command goes on from there")}
 TEXT_COMMANDS = ("localrun run", "localrun tokenize")  # whose argument may begin with anything
-_OF_THE_APP = ("-m", "--model", "-c", "--continue")  # options that are often typed without a command
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
@@ -99,12 +98,12 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
     hint, message = f"see `{command} --help`", error.format_message().rstrip(".")
     option = getattr(error, "option_name", "")
     if context and message.startswith("No such option"):
-        known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+        known = [name for name in _options(context.command) if name.startswith("--")]
         near = did_you_mean(option, known) if option.startswith("--") else ""
         word = next((word for word in arguments if word.startswith(option)), option)
         if command in TEXT_COMMANDS and (" " in word or not near):
             near = f"a text that begins with - goes behind --: {command} -- {shlex.quote(word)};"
-        if command == "localrun" and option in _OF_THE_APP:
+        if command == "localrun" and option in _options(context.command.get_command(context, "tui")):
             near = f"an option goes behind a command: `localrun tui {shlex.join(arguments)}` opens the app;"
         return UsageError(f"there is no option {option}", f"{near} {hint}".lstrip())
     if message.startswith("No such command") and not getattr(context, "parent", None):
@@ -113,6 +112,11 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
             return UsageError(f"there is no file or folder {word}", "`localrun FILE` opens the app on the model in it")
         hint += f", or did you mean {_with_model(word)}?"
     return UsageError(message, hint)
+
+
+def _options(command: Any) -> list[str]:
+    """All spellings of the options of a command."""
+    return [name for parameter in command.params for name in parameter.opts]
 
 
 def _with_model(word: str) -> str:

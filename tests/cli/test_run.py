@@ -190,6 +190,7 @@ def test_raw_is_the_prompt_alone(faces: Faces) -> None:
         (["chat", "builtin", "-m", "builtin"], "two models"),
         (["chat", "--json"], "did you mean --jsonl?"),
         (["-m", "smol"], "`localrun tui -m smol`"),
+        (["--ctx", "512"], "`localrun tui --ctx 512`"),
         (["nonsense"], "No such command"),
         (["what is love?"], "did you mean `localrun run"),
         (["builtin"], "did you mean `localrun tui builtin`"),
