@@ -138,6 +138,25 @@ def test_lines_that_repeat_themselves_are_no_notes(n_kinds: int, stands: str) ->
     assert reader.summary.endswith(f"the {stands} stand in their place")
 
 
+def test_a_request_that_is_repeated_is_no_note() -> None:
+    """A base model goes on with the text instead of answering it."""
+
+    class Echoes(Model):
+        def __call__(self, request: Request) -> Completion:
+            answer = super().__call__(request)
+            asked = str(request.messages[0]["content"]).partition("---")[0]
+            found = "04321 the disk is full\n" if "04321" in text_in(request) else ""
+            return replace(answer, text=f"{found}{asked}{asked[:80]}", stop_reason="length")
+
+    reader = PartReader(plan(), Echoes())
+    notes = [note.text for note in reader.read()]
+    assert set(notes) == {""}
+    assert not reader.is_of_use
+    reader = PartReader(plan(LOG.splitlines()[4320]), Echoes())
+    assert [note.text for note in reader.read()] == ["04321 the disk is full"]
+    assert reader.is_of_use
+
+
 def test_words_of_errors_in_a_text_that_is_no_log_are_no_errors() -> None:
     words = names(600)
     does = ("failed", *["visited"] * 199)

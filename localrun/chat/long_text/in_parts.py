@@ -21,6 +21,7 @@ USUAL_CONTEXT = 4096  # where a server does not say
 _NOTES_SHARE = 0.6  # of the context that notes may take beside question and answer
 _FILL = 0.9  # of the room for a piece that is used, as its tokens are estimated
 _PLACES = 16  # of a text that are counted to estimate its tokens, as many characters in all as the context has tokens
+_ECHO = 16  # characters of a line of the request by which it is known again
 NOTHING = "NOTHING"  # the note on a piece that has nothing to the question
 _ASKED = """Question: {question}
 
@@ -66,6 +67,12 @@ class ReadingPlan:
     def request(self, piece: TextPiece) -> Request:
         """The request for the note on a piece."""
         return note_request(self.question, f"{self.name}, {piece.lines}", piece.text, self.note_tokens)
+
+    def without_echo(self, note: str) -> str:
+        """A note without the lines of the request that a model may repeat instead of answering it."""
+        asked = _ASKED.format(question=self.question, name=self.name, text="")
+        echoed = tuple(line[:_ECHO] for line in asked.splitlines() if len(line) >= _ECHO)
+        return "\n".join(line for line in note.splitlines() if not line.strip().startswith(echoed)).strip()
 
     def __str__(self) -> str:
         """The cost in words."""

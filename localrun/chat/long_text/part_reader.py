@@ -36,6 +36,17 @@ class Note:
         return f"[{lines_in_words(self.first, self.last)}]\n{self.text}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Lines that are known without the model, and what they `are`; false where there are none."""
+
+    are: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
 class PartReader:
     """`ask` answers a request. One that the user stops ends the reading, as does one that fails, which is the `problem`
     then; what was noted before counts. Notes that are `kept` are not asked for."""
@@ -86,10 +97,7 @@ class PartReader:
         """The extent of the reading, in words."""
         why = f", then: {self.problem}" if self.problem else ""
         if not self.is_of_use:
-            facts = (
-                "lines with words of errors" if self._instead == only_errors(self._instead) else "kinds of all lines"
-            )
-            why += f"; the notes repeat themselves and are left out: the {facts} stand in their place"
+            why += f"; the notes repeat themselves and are left out: the {self._instead.are} stand in their place"
         if self.n_read < self.n_parts:
             return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
         return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}{why}"
@@ -98,7 +106,7 @@ class PartReader:
         """The notes as a file, shortened alike where they are too many because the reading was stopped; the kinds of
         lines alone where they are of no use."""
         if not self.is_of_use:
-            return FilePart(f"{self.plan.name} condensed", self._instead)
+            return FilePart(f"{self.plan.name} condensed", self._instead.text)
         most = self._room // max(len(self._notes), 1)
         fits = self._size() <= self._room
         notes = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
@@ -114,23 +122,24 @@ class PartReader:
     @cached_property
     def _kinds(self) -> str:
         """The kinds of lines that go along with the notes."""
-        return self._facts(self.plan.digest_bytes // _KINDS_SHARE)
+        return self._facts(self.plan.digest_bytes // _KINDS_SHARE).text
 
     @cached_property
-    def _instead(self) -> str:
-        """The kinds of lines that stand in the place of the notes."""
+    def _instead(self) -> _Facts:
+        """The lines that stand in the place of the notes."""
         return self._facts(self.plan.digest_bytes)
 
-    def _facts(self, most: int) -> str:
+    def _facts(self, most: int) -> _Facts:
         """The kinds of all lines, those that the model did not come to included, in at most so many bytes: where they
-        are too many, only those with words of errors, if the lines are alike at all. Else empty."""
+        are too many, only those with words of errors, if the lines are alike at all. Else nothing."""
         if not self._table.are_clear:
-            return ""
-        shown = self._table.condensed(most).text
-        if n_bytes(shown) > most:
+            return _Facts()
+        facts = _Facts("kinds of all lines", self._table.condensed(most).text)
+        if (size := n_bytes(facts.text)) > most:
             whole = sum(n_bytes(piece.text) for piece in self.plan.pieces)
-            shown = only_errors(shown) if n_bytes(shown) <= _WORTH * whole else ""
-        return shown if n_bytes(shown) <= most else ""
+            errors = only_errors(facts.text) if size <= _WORTH * whole else ""
+            facts = _Facts("lines with words of errors", errors)
+        return facts if n_bytes(facts.text) <= most else _Facts()
 
     @cached_property
     def _table(self) -> Kinds:
@@ -169,10 +178,11 @@ class PartReader:
                 yield self._note(piece, found)
 
     def _note(self, piece: TextPiece, found: str) -> Note:
-        """The note on a piece; empty where the model only repeats itself."""
-        stutters = _STUTTER.search(found) is not None
+        """The note on a piece; empty where the model only repeats itself, or what it was asked."""
+        said = self.plan.without_echo(found)
+        stutters = _STUTTER.search(said) is not None or (bool(found) and not said)
         self._n_stutters += stutters
-        return Note(piece.first, piece.last, "" if stutters else found)
+        return Note(piece.first, piece.last, "" if stutters else said)
 
     def _keep(self, note: Note) -> None:
         if note.text:
