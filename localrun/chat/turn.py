@@ -27,6 +27,7 @@ from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEven
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
+from localrun.chat.prompt_progress import PromptProgress
 from localrun.chat.sight import seen_chat
 from localrun.chat.tree import Message
 
@@ -143,11 +144,13 @@ class Answer:
         self.begun = begun
         self.temperature = request.sampling.temperature  # None leaves it to the model
         self.began = time.monotonic()
-        self.prefill: Prefill | None = None
+        self.prompt: PromptProgress | None = None  # of the generation under way
         self.image: ImageProgress | None = None  # of the image that is looked at
         self.first_token: float | None = None  # when it came, as `began`
         self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
+        self.n_held = 0  # tokens of the context in use, as far as it was told
+        self.wrote_from: float | None = None  # when the generation under way began to write, as `began`
         self._pace: tuple[float, int] | None = None  # first token of this generation: when, and how many came before
         self.loop: Loop | None = None
         self.logprobs: list[TokenLogprob] = []  # where they were asked for; they are not stored
@@ -187,11 +190,11 @@ class Answer:
         """Stage of the turn; `waiting` for a server that has not answered, which may queue or read the prompt."""
         if self._open:
             return "calling"
-        if self.first_token is not None:
+        if self.wrote_from is not None:
             return "writing" if self.text else "thinking"
         if self.image is not None:
             return "looking"
-        if self.prefill is not None and self.prefill.total:
+        if self.prompt is not None and self.prompt.last.total:
             return "reading"
         return "waiting" if self.info.engine == "remote" else "starting"
 
@@ -223,19 +226,24 @@ class Answer:
             case Accepted() | PromptLogprobs() | ToolStarted():
                 pass
             case ToolCallDelta():  # it may be all that comes before a person is asked
-                self.first_token = self.first_token or time.monotonic()
+                self.wrote_from = self.wrote_from or time.monotonic()
+                self.first_token = self.first_token or self.wrote_from
             case ImageProgress():
                 self.image = event
             case Prefill():
-                self.prefill, self.image = event, None
+                now = time.monotonic()
+                self.prompt = PromptProgress(event, self.prompt.began if self.prompt else now, now)
+                self.image, self.n_held = None, event.done
             case Token(_, text, channel, logprob):
                 self.logprobs += [logprob] if logprob is not None else []
                 now = time.monotonic()
+                self.wrote_from = self.wrote_from or now
                 self.first_token = self.first_token or now
                 if text and channel == "answer":
                     self.first_word = self.first_word or now
                 self._pace = self._pace or (now, self.n_tokens)
                 self.n_tokens += 1
+                self.n_held += 1
                 self._texts[channel].append(text)
             case Loop():
                 self.loop = event
@@ -244,7 +252,7 @@ class Answer:
                 self._ended += [TextPart(text)] if (text := "".join(said)) else []
                 self._ended += [replace(call, thought_end=len(self.thinking)) for call in calls]
                 self._texts["answer"], self._n_begun = [], 0
-                self._pace = None
+                self._pace = self.wrote_from = self.prompt = None
                 self._open = {call.id for call in calls}
             case ToolDone(result):
                 self._open.discard(result.id)

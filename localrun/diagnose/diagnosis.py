@@ -1,5 +1,6 @@
 """Diagnosis of a slow answer: one cause, from measured figures, and no more than they support. Torch-free."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from localrun.base.dataclass import dataclass
@@ -28,6 +29,20 @@ Cause = Literal[
     "unknown",
 ]
 
+_TOPICS: Mapping[Cause, str] = {
+    "changed": "reuse",
+    "evicted": "reuse",
+    "new": "reuse",
+    "restore": "reuse",
+    "weights": "precision",
+    "cache": "cache",
+    "attention": "cache",
+    "disk": "memory",
+    "paging": "memory",
+    "beside": "batch",
+    "queue": "batch",
+}
+
 SLOW_FIRST_MS = 2000.0  # to the first token
 SLOW_TOKEN_MS = 125.0  # a token: slower than one reads
 SHORT_WAIT_MS = 250.0  # less is the way of a question to the engine and of a word to the screen
@@ -51,6 +66,11 @@ class Diagnosis:
     share: float | None = None
     pace: Pace | None = None
     slow: bool = False
+
+    @property
+    def topic(self) -> str:
+        """The page of Explain that tells most about the cause."""
+        return _TOPICS.get(self.cause, "phases")
 
 
 def diagnose(facts: Facts) -> Diagnosis | None:

@@ -74,7 +74,7 @@ def test_a_draft_continues_with_tool_calls(chat: Chat) -> None:
 
 def test_it_says_that_a_tool_runs(chat: Chat) -> None:
     assert answer_to(chat, TURN[:6]).phase == "calling"
-    assert answer_to(chat, TURN[:7]).phase == "writing"
+    assert answer_to(chat, TURN[:7]).phase == "starting"
 
 
 def test_the_model_is_given_each_generation_and_each_result(chat: Chat) -> None:

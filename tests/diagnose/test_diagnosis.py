@@ -2,14 +2,15 @@
 
 import random
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from localrun.base.events import Meanwhile, Work
-from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.diagnosis import Cause, Diagnosis, diagnose
 from localrun.diagnose.facts import Facts, facts_of
 from localrun.diagnose.pace import pace
+from localrun.diagnose.predict.topics import PREDICTED
 from localrun.diagnose.words import in_words, plainly, summary
 from localrun.fit.rates import Rates
 
@@ -93,6 +94,12 @@ def test_the_line_of_an_answer(found: Facts, line: str) -> None:
     diagnosis = diagnose(found)
     assert diagnosis is not None
     assert line in in_words(diagnosis, found).line
+
+
+def test_every_cause_has_a_page_of_explain() -> None:
+    topics = {cause: Diagnosis("decode", 1.0, cause).topic for cause in get_args(Cause)}
+    assert set(topics.values()) <= set(PREDICTED)
+    assert (topics["weights"], topics["evicted"], topics["unknown"]) == ("precision", "reuse", "phases")
 
 
 def test_no_diagnosis_without_times_or_limits() -> None:

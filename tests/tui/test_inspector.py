@@ -1,11 +1,13 @@
 """What is told about an answer and the cache: right, in plain words, and readable without colour."""
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from localrun_testing.answers_under_way import answer_to
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_view, ready, send
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES, VIEW, Script, ScriptedClient
@@ -14,14 +16,20 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from localrun.base.events import Event, Meanwhile, Prefill
+from localrun.base.content import CallPart
+from localrun.base.events import Done, Event, Meanwhile, Prefill, Token
 from localrun.base.request import Request
+from localrun.base.tool_events import CallsMade
 from localrun.base.units import ms
 from localrun.base.views import CacheView, GroupView, ServerLoad
+from localrun.chat.prompt_progress import PromptProgress
 from localrun.diagnose.facts import stages
+from localrun_tui.screens.chat.answer_figures import draft_lines
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
-from localrun_tui.screens.chat.inspector import Lines, draft_lines
-from localrun_tui.screens.chat.status_line import eta, stats_parts
+from localrun_tui.screens.chat.figure_lines import phase_bars
+from localrun_tui.screens.chat.inspector import Lines
+from localrun_tui.screens.chat.live_phases import phases_of
+from localrun_tui.screens.chat.status_line import stats_parts
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.models.precision_menu import PrecisionMenu
 from localrun_tui.state import session
@@ -71,10 +79,61 @@ def test_bars_and_meters_read_without_colour() -> None:
     assert meter(0, 0, 4).plain == "░░░░ 0%"
 
 
-def test_time_left_counts_only_what_is_computed() -> None:
-    assert eta(Prefill(640, 640, 1640), 1.0) is None  # nothing computed yet
-    assert eta(Prefill(1140, 640, 1640), 2.0) == 2.0
-    assert eta(Prefill(1640, 640, 1640), 2.0) is None
+def test_the_phases_of_an_answer_under_way_are_shown() -> None:
+    reads = (Prefill(512, 512, 2048), Prefill(1024, 512, 2048))
+    slow = Script(prefill=reads, prefill_delay=0.1, never_reads_all=True)
+    app, _ = chat_app(slow, Script("abcde", piece=1, never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await send(pilot, "x")
+        await until_text(pilot, "512 read: ")
+        text = screen_text(app)
+        assert "512 of 2,048 prompt tokens reused" in text
+        assert re.search(r"This answer +[\d.]+ m?s, reading", text)
+        assert re.search(r"prefill .*◀", text)
+        assert "Nothing yet" not in text
+        await pilot.press("escape")
+        await until_text(pilot, "Last answer")
+        await pilot.press("ctrl+r")
+        await until_text(pilot, "5 tokens so far")
+        text = screen_text(app)
+        assert "first token after" in text
+        assert re.search(r"decode .*◀", text)
+        await pilot.press("escape")
+        await until_text(pilot, "Last answer")
+
+    drive(app, steps, LARGE)
+
+
+def test_phases_of_minutes_and_hours_stay_on_their_lines() -> None:
+    lines = phase_bars({"wait": 12.0, "prefill": 63_000.0, "decode": 14_000_000.0}, "prefill", 40)
+    assert [line.cell_length for line in lines] == [40] * 3
+    assert [line.plain[-12:].strip() for line in lines] == ["12.0 ms", "1 min 03 s ◀", "3 h 53 min"]
+
+
+def test_the_phases_of_an_answer_are_those_of_the_generation_under_way() -> None:
+    answer = answer_to("hi")
+    began = answer.began
+
+    def times(now: float) -> dict[str, float]:
+        return {name: round(took) for name, took in phases_of(answer, now).times.items()}
+
+    assert times(began + 1.0) == {"before": 1000}
+    answer.prompt = PromptProgress(Prefill(640, 128, 2048), began + 2.0, began + 3.0)
+    assert times(began + 4.0) == {"before": 2000, "prefill": 2000}
+    assert phases_of(answer, began + 4.0).facts == (
+        "128 of 2,048 prompt tokens reused",
+        "512 read: 512 tok/s, 1.8 s left",
+    )
+    answer.take(Token(1, "a", "answer"))
+    wrote = answer.wrote_from
+    assert wrote is not None
+    assert times(wrote + 5.0)["decode"] == 5000
+    answer.take(CallsMade(Done(COMPLETION, ()), (CallPart("c", "time", "{}"),)))
+    assert times(began + 9.0) == {"before": 9000}
+    assert phases_of(answer, began + 9.0).doing == "calling"
 
 
 def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ class ChatPath:
         turn.ended.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(over.set))
         while (live := self.live) is not None and live.turn is turn and not turn.over:
             seconds = live.draw()
-            stage = turn.prefill, turn.image, turn.phase
+            stage = turn.prompt, turn.image, turn.phase
             if stage != shown or time.monotonic() - when > _TELL:
                 shown, when = stage, time.monotonic()
                 yield
@@ -123,8 +123,8 @@ class ChatPath:
 
     def tokens(self, turn: Turn | None) -> int:
         """Number of context tokens in use, including an answer under way."""
-        if turn is not None and turn.prefill is not None:
-            return turn.prefill.done + turn.n_tokens
+        if turn is not None and turn.n_held:
+            return turn.n_held
         return _held(self._path())
 
     def tokens_before(self, message_id: str) -> int:

@@ -1,5 +1,6 @@
 """The figures around a chat: title, progress of the answer, use of the context, contents of the cache."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from textual.widget import Widget
 
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.inspector import Inspector
+from localrun_tui.screens.chat.live_phases import phases_of
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.status_line import StatusLine, context_parts, live_parts, stats_parts, waiting_parts
 from localrun_tui.screens.chat.top_bar import TopBar
@@ -27,9 +29,10 @@ class Figures:
         self._inspector = inspector
 
     def show(self, focused: Widget | None) -> None:
-        """Show the figures of the message that has the focus, else of the last answer."""
+        """Show the figures of the message that has the focus, else of the answer under way, else of the last one."""
         session, path = self._session, self._path
-        stats = _stats(focused) or path.last_stats()
+        chosen = _stats(focused)
+        stats = chosen or path.last_stats()
         live = session.under_way_here
         left = live_parts(live) if live else stats_parts(stats)
         if live is None and session.answering:
@@ -40,7 +43,8 @@ class Figures:
         is_kept = not (session.disk.notice or session.problem)
         self._top_bar.show_title(session.chat.title if session.chat else "", is_kept)
         self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info))
-        self._inspector.show(stats, session.rates, session.info, session.answered_last)
+        figures = phases_of(live, time.monotonic()) if live is not None and not chosen else stats
+        self._inspector.show(figures, session.rates, session.info, session.answered_last)
 
     async def look(self) -> None:
         """Fetch the contents of the cache from the engine, which may take a moment."""

@@ -16,7 +16,7 @@ from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import plainly
 from localrun.fit.rates import Rates
-from localrun_tui.screens.chat.status_line import eta, phase_words
+from localrun_tui.screens.chat.status_line import phase_words
 from localrun_tui.widgets.meters import bar
 
 if TYPE_CHECKING:
@@ -41,18 +41,18 @@ def live_note(answer: "Answer") -> Content:
     spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
     if answer.loop is not None:
         return Content.styled(f"⟳ {answer.loop}", "$text-warning")
-    prefill = answer.prefill
+    prompt = answer.prompt
     if answer.phase == "writing":
         return Content()
     if answer.image is not None and answer.phase == "looking":
         return Content.styled(f"{spinner} {looking_words(answer.image)}", "$foreground-muted")
-    if answer.phase != "reading" or prefill is None:
+    if answer.phase != "reading" or prompt is None:
         return Content.styled(f"{spinner} {phase_words(answer.phase)}", "$foreground-muted")
+    prefill = prompt.last
     parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]
     if prefill.cached:
         parts.append(f"{prefill.cached:,} from the cache")
-    left = eta(prefill, time.monotonic() - answer.began)
-    if left is not None:
+    if (left := prompt.seconds_left(time.monotonic())) is not None:
         parts.append(f"{ms(left * 1000)} left")
     return Content.assemble(
         (f"{spinner} reading ", "$foreground-muted"),

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from localrun.base.events import ModelInfo, Prefill
+from localrun.base.events import ModelInfo
 from localrun.base.image_words import looking_words
 from localrun.base.units import ms, tps
 from localrun.chat.turn import Answer
@@ -59,8 +59,8 @@ def live_parts(answer: Answer) -> list[Content]:
         return [Content.styled("● calling", "$text-warning"), _tokens(answer.n_tokens)]
     if answer.image is not None and answer.phase == "looking":
         return [Content.styled(f"● {looking_words(answer.image)}", "$text-warning")]
-    if answer.first_token is None:
-        return prefill_parts(answer.prefill, now - answer.began, answer.phase)
+    if answer.wrote_from is None:
+        return _prompt_parts(answer, now)
     parts = [Content.styled("● writing", "$success")]
     if rate := answer.tps(now):
         parts.append(Content(tps(rate)))
@@ -72,19 +72,14 @@ def phase_words(phase: str) -> str:
     return "waiting for the server" if phase == "waiting" else phase
 
 
-def prefill_parts(prefill: Prefill | None, seconds: float, phase: str = "starting") -> list[Content]:
+def _prompt_parts(answer: Answer, now: float) -> list[Content]:
     """How far the prompt is read; the phase before that is known."""
-    if prefill is None or not prefill.total:
-        return [Content.styled(f"● {phase_words(phase)}", "$text-warning")]
-    parts = [Content.styled(f"● reading {prefill.done / prefill.total:.0%}", "$text-warning")]
-    left = eta(prefill, seconds)
+    prompt = answer.prompt
+    if prompt is None or not prompt.last.total:
+        return [Content.styled(f"● {phase_words(answer.phase)}", "$text-warning")]
+    parts = [Content.styled(f"● reading {prompt.last.done / prompt.last.total:.0%}", "$text-warning")]
+    left = prompt.seconds_left(now)
     return parts if left is None else [*parts, Content(f"{ms(left * 1000)} left")]
-
-
-def eta(prefill: Prefill, seconds: float) -> float | None:
-    """Seconds until the prompt is read; None before anything was computed."""
-    computed, left = prefill.done - prefill.cached, prefill.total - prefill.done
-    return seconds / computed * left if computed > 0 and left > 0 else None
 
 
 def stats_parts(stats: Mapping[str, Any]) -> list[Content]:
