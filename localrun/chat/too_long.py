@@ -29,10 +29,11 @@ def describe_too_long(
 ) -> TooLong:
     """Describe the problem; `max_tokens` is the longest answer that is set."""
     ctx, total = info.ctx if info else 0, error.n_tokens
-    if not total or not ctx:  # a server that does not count
+    if not total or not ctx:  # a server that does not count, or so long a text that nobody counted it to its end
         begun = len(chat.visible(question)) > 1
         plans: dict[Policy, OverflowPlan] = {"drop": OverflowPlan(False, 0)} if begun else {}
-        return TooLong("This is too long for the model", error.message, plans, {way: POLICIES[way][1] for way in plans})
+        text = f"{error.message[:1].upper()}{error.message[1:]}."
+        return TooLong("This is too long for the model", text, plans, {way: POLICIES[way][1] for way in plans})
     ways: tuple[Policy, ...] = ("drop", "roll") if info and info.can_roll else ("drop",)
     reserve = reserve_of(ctx, max_tokens)
     plans = {way: plan_for(chat, question, ctx, way, reserve, total) for way in ways}

@@ -198,7 +198,9 @@ def test_the_question_of_a_message_that_is_too_long_looks_as_it_did(
     monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     monkeypatch.setattr(turn.Turn, "ttft", 0.612)
-    app, _ = chat_app(Script(ANSWER), Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000)))
+    app, _ = chat_app(
+        Script(ANSWER), Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000, ctx=8192))
+    )
     app.theme = DARK.name
     app.animation_level = "none"
 

@@ -13,7 +13,7 @@ from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedC
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
-from localrun.base.errors import PromptTooLongError
+from localrun.base.errors import PromptTooLongError, prompt_too_long
 from localrun.base.events import Event
 from localrun.base.request import Request
 from localrun.fit.shape import shape_of
@@ -22,8 +22,8 @@ from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.too_long import _is_at_longest
 
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
-TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000))
-HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310))
+TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000, ctx=8192))
+HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310, ctx=8192))
 
 
 def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
@@ -51,6 +51,18 @@ def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
     assert [m["content"] for m in client.requests[4].messages] == ["three", "Hello!", "four"]
     assert client.requests[4].known_ids == ()  # those ids began with the dropped turn
     assert client.requests[5].known_ids[-3:] == (0, 1, 2)  # and these begin where the model begins to see
+
+
+def test_a_text_that_nobody_counted_to_its_end_says_what_is_known_and_a_way_out() -> None:
+    app, _ = chat_app(Script(fails=prompt_too_long("19,239 tokens or more", 2048)))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "long")
+        await until_text(pilot, "The prompt has 19,239 tokens or more;")
+        assert "Ctrl+O loads the model" in screen_text(app)
+
+    drive(app, steps, LARGE)
 
 
 async def leave_unanswered(pilot: Pilot[Any], missing: str) -> None:

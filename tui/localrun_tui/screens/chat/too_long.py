@@ -44,7 +44,7 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
     rows += [(way, POLICIES[way][0], found.costs[way]) for way in found.plans]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
     way_out = _LONGEST if await asyncio.to_thread(_is_at_longest, session.info) else _LARGER
-    text = f"{found.text}\n{way_out}" if error.n_tokens else found.text
+    text = f"{found.text}\n{way_out}" if error.ctx else found.text
     choice = await app.push_screen_wait(AskOne(found.title, rows, text, unasked=True))
     policy = next((policy for policy in found.plans if policy == choice), None)
     if policy:
