@@ -17,6 +17,7 @@ from localrun.chat.commands import adapters_in
 from localrun_tui.screens.chat import live_answer
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.transcript import Transcript
+from localrun_tui.state.branches import Branches
 
 
 def test_an_answer_that_ends_during_a_rebuild_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_why_a_chat_was_read_again() -> None:
     """One that answers first in a chat had not read it: another model or precision, or the model with an adapter."""
     unread = replace(COMPLETION, cached_tokens=0, cache=CacheFigures(cache_note="never seen before"))
     other = replace(unread, precision="Q8_0")
-    app, _ = chat_app(Script(completion=unread), *(Script(completion=other) for _ in range(4)))
+    app, _ = chat_app(Script(completion=unread), *(Script(completion=other) for _ in range(5)))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
@@ -80,11 +81,18 @@ def test_why_a_chat_was_read_again() -> None:
             ("three", "never seen before"),
             ("four", "other adapters wrote the answer before"),
             ("five", "never seen before"),
+            ("six", "the answer before was edited"),
         ):
             if question == "four":
                 session = chat_screen(pilot).session
                 assert session.present is not None
                 session.present = replace(session.present, adapters=adapters_in("style.gguf"))
+            if question == "six":
+                session = chat_screen(pilot).session
+                assert session.chat is not None
+                assert session.chat.tree.head is not None
+                await Branches(session).edit(session.chat.tree.head, "as I say")
+                await until(pilot, lambda: sources(pilot)[-1] == "as I say")
             await ask(pilot, question)
             note = re.sub(r"\s+", " ", text_of(views(pilot)[-1]))
             assert (f"read again: {why}" if why else "") in note

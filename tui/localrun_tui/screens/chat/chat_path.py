@@ -186,6 +186,8 @@ class ChatPath:
         cached, prompt = int(stats.get("cached_tokens") or 0), int(stats.get("prompt_tokens") or 0)
         if before is None or cached * 2 >= prompt:
             return ""
+        if not before.stats.get("model"):
+            return "the answer before was edited"
         other = next((name for name, field in _WRITER if before.stats.get(field) != stats.get(field)), "")
         return f"{other} wrote the answer before" if other else str(stats.get("cache_note") or "")
 
