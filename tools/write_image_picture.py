@@ -45,7 +45,7 @@ async def attach(pilot: Pilot[None], path: Path) -> None:
     """Until the image is drawn, its costs are there and a question is typed."""
     screen = chat_screen(pilot)
     await wait_for(pilot, lambda: screen.session.info is not None)
-    screen.composer.attach(read_files(path.name, path.parent, await screen.session.images()))
+    screen.composer.attached.take(read_files(path.name, path.parent, await screen.session.images()))
     screen.composer.editor.insert("Where might this be?")
     attached = screen.composer.attached
     await wait_for(pilot, lambda: attached.fold.picture.image is not None and bool(attached.costs))

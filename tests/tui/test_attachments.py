@@ -149,8 +149,8 @@ def test_a_key_that_takes_words_back_takes_files_only_before_the_text(tmp_path: 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         composer = chat_screen(pilot).query_one(Composer)
-        composer.attach(read_files(str(notes), tmp_path, ImageShelf(None)))
-        composer.attach(read_files(str(notes), tmp_path, ImageShelf(None)))
+        composer.attached.take(read_files(str(notes), tmp_path, ImageShelf(None)))
+        composer.attached.take(read_files(str(notes), tmp_path, ImageShelf(None)))
         assert len(composer.attachments) == 1, "the same file once"
         await pilot.press(*"sum up", "ctrl+w")
         assert (composer.editor.text, len(composer.attachments)) == ("sum ", 1)

@@ -39,7 +39,7 @@ def test_an_image_in_the_middle_of_a_chat_is_counted_seen_and_cached(
         await ready(pilot)
         screen = chat_screen(pilot)
         await ask(pilot, "hi")
-        screen.composer.attach(read_files(str(path), tmp_path, await screen.session.images()))
+        screen.composer.attached.take(read_files(str(path), tmp_path, await screen.session.images()))
         await until_text(pilot, "▣ noise.png 70 × 41 · ")
         await until(pilot, lambda: screen.composer.attached.costs)
         (view,) = screen.composer.attached.costs

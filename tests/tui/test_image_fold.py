@@ -38,7 +38,7 @@ def picture(tmp_path: Path) -> Path:
 async def attach(pilot: Pilot[Any], path: Path) -> None:
     await ready(pilot)
     screen = chat_screen(pilot)
-    screen.composer.attach(read_files(str(path), path.parent, await screen.session.images()))
+    screen.composer.attached.take(read_files(str(path), path.parent, await screen.session.images()))
     await until(pilot, lambda: fold(pilot).picture.image)
 
 
@@ -104,7 +104,7 @@ def test_fifty_images_leave_room_for_the_text(picture: Path) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         screen = chat_screen(pilot)
-        screen.composer.attach(read_files("many/*.png", picture.parent, await screen.session.images()))
+        screen.composer.attached.take(read_files("many/*.png", picture.parent, await screen.session.images()))
         await until_text(pilot, "44 more")
         await until_text(pilot, "49.png 4 × 4")
         assert screen.composer.editor.region.height == 1
@@ -139,7 +139,7 @@ def test_an_image_whose_copy_is_gone_is_named(picture: Path, tmp_path: Path) -> 
         attached = read_files(str(picture), picture.parent, await screen.session.images())
         for one in (tmp_path / "chats" / "images").iterdir():
             one.unlink()
-        screen.composer.attach(attached)
+        screen.composer.attached.take(attached)
         await until_text(pilot, "the copy of the image is gone")
 
     drive(app, steps)

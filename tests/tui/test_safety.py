@@ -145,7 +145,7 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         seen = [written(app)]
-        chat_screen(pilot).composer.attach(Attached([FilePart(f"file{EVIL}", EVIL)], f"left out: {EVIL}"))
+        chat_screen(pilot).composer.attached.take(Attached([FilePart(f"file{EVIL}", EVIL)], f"left out: {EVIL}"))
         await pilot.pause()
         seen.append(written(app))
         await ask(pilot, f"question {EVIL}")

@@ -50,6 +50,20 @@ def test_values_of_an_argument_are_offered_and_run() -> None:
     drive(app, steps)
 
 
+def test_a_click_in_the_menu_takes_what_is_there() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/policy ")
+        await until(pilot, lambda: [one.argument for one in composer(pilot).menu.shown] == ["stop", "drop", "roll"])
+        await pilot.click("#suggestions-list", offset=(5, 2))
+        await until_text(pilot, "When the context is full: roll on")
+        assert composer(pilot).editor.text == ""
+
+    drive(app, steps)
+
+
 def test_values_of_an_argument_begin_with_what_was_typed_or_have_it() -> None:
     assert takes_argument("/policy ")
     assert not any(map(takes_argument, ("/policy", "/title x", "a /policy ", "/policy x\ny")))

@@ -1,17 +1,24 @@
-"""The files and images attached to the next message."""
+"""The files and images attached to the next message, and those that are read to be."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 
 from localrun.base.content import Attachment, FilePart, ImagePart
+from localrun.base.dataclass import dataclass
 from localrun.base.views import ImageView
+from localrun.chat.files import read_files
 from localrun.chat.image_sizes import next_size, resized
 from localrun.chat.images import ImageShelf
+from localrun.chat.left_out import Attached
+from localrun.chat.long_text.condensed_file import ReadingWatch
 from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.image_fold import ImageFold
+from localrun_tui.state.file_reading import FileReading
 
 
 class AttachedFiles(Vertical):
@@ -20,10 +27,18 @@ class AttachedFiles(Vertical):
     class Changed(TextualMessage):
         """The attached files have changed."""
 
+    @dataclass
+    class LeftOut(TextualMessage):
+        """Files that could not be attached."""
+
+        words: str
+
     def __init__(self, images: Callable[[], Awaitable[ImageShelf]]) -> None:
         """`images` has the bytes of those that are attached."""
         super().__init__(id="attached")
         self.files: list[Attachment] = []
+        self.reading = FileReading(self)
+        self._images = images
         self._chips = Chips()
         self.fold = ImageFold(images)
         self.costs: Sequence[ImageView] = ()
@@ -36,6 +51,20 @@ class AttachedFiles(Vertical):
     @property
     def images(self) -> list[ImagePart]:
         return [one for one in self.files if isinstance(one, ImagePart)]
+
+    async def read_typed(self, typed: str) -> None:
+        """Attach the files that a path, a glob or a folder means, or a part of a file. Raises LocalrunError."""
+        await self.read(partial(read_files, typed, Path.cwd()))
+
+    async def read(self, read: Callable[[ImageShelf, ReadingWatch], Attached]) -> None:
+        """Attach what is read on a thread. Raises LocalrunError."""
+        self.take(await self.reading.read(partial(read, await self._images())))
+
+    def take(self, attached: Attached) -> None:
+        """Attach files, and report those that cannot be."""
+        self.add(*attached.files)
+        if attached.left_out:
+            self.post_message(self.LeftOut(attached.left_out))
 
     def add(self, *files: Attachment) -> None:
         """Attach files; one that is attached already stays the only one."""

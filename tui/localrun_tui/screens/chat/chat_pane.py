@@ -15,6 +15,7 @@ from localrun.base.content import Content
 from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
 from localrun.chat.left_out import TooLongError
+from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.consent_card import ConsentCard
@@ -205,8 +206,8 @@ class ChatPane(Vertical):
         else:
             self.notice.say_error(event.error)
 
-    @on(Composer.LeftOut)
-    def _tell_of_left_out(self, event: Composer.LeftOut) -> None:
+    @on(AttachedFiles.LeftOut)
+    def _tell_of_left_out(self, event: AttachedFiles.LeftOut) -> None:
         self.notice.say(f"⚠ {event.words}")
 
     def leave_editing(self) -> None:

@@ -160,7 +160,7 @@ class ChatScreen(Screen[None]):
         self.refresh_bindings()
 
     def on_unmount(self) -> None:
-        self.composer.reading.stop()
+        self.composer.attached.reading.stop()
 
     # ---- figures
 
@@ -216,7 +216,7 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":
             under_way = self.session.answering or self.session.model.loading
-            return self.composer.reading.under_way or (not self.composer.edited and under_way)
+            return self.composer.attached.reading.under_way or (not self.composer.edited and under_way)
         if action == "consent":
             return self.pane.consent.display
         if action == "back":
@@ -225,8 +225,8 @@ class ChatScreen(Screen[None]):
 
     def action_stop(self) -> None:
         """Stop reading a file, else the answer, or the load."""
-        if self.composer.reading.under_way:
-            self.composer.reading.stop()
+        if self.composer.attached.reading.under_way:
+            self.composer.attached.reading.stop()
         elif self.session.answering:
             self.run_guarded(self.session.stop())
         elif self.session.model.loading:

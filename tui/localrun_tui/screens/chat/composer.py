@@ -9,7 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
-from textual.widgets import TextArea
+from textual.widgets import OptionList, TextArea
 
 from localrun.base.content import Attachment, Content, TextPart, attachments_in, typed_text
 from localrun.base.dataclass import dataclass
@@ -18,8 +18,7 @@ from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun.chat.files import FoundFile, read_files, read_found
 from localrun.chat.images import ImageShelf
-from localrun.chat.left_out import Attached, TooLongError
-from localrun.chat.long_text.condensed_file import ReadingWatch
+from localrun.chat.left_out import TooLongError
 from localrun.chat.named_files import names_files, read_named
 from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.chat.attached_files import AttachedFiles
@@ -28,7 +27,6 @@ from localrun_tui.screens.chat.menu_filler import MenuFiller
 from localrun_tui.screens.chat.suggestions import SuggestionMenu
 from localrun_tui.state.draft import together
 from localrun_tui.state.external_editor import write_outside
-from localrun_tui.state.file_reading import FileReading
 from localrun_tui.state.recall import Recall
 from localrun_tui.widgets.toast import toast
 
@@ -58,12 +56,6 @@ class Composer(Vertical):
 
         error: LocalrunError
 
-    @dataclass
-    class LeftOut(TextualMessage):
-        """Files that could not be attached."""
-
-        words: str
-
     class ToEnd(TextualMessage):
         """The user wants to see the newest text."""
 
@@ -86,7 +78,6 @@ class Composer(Vertical):
         self._recall = Recall()
         self.offers = MenuFiller(self, self.editor, self.menu, lambda: self.edited is not None)
         self._draft: Content = ()
-        self.reading = FileReading(self)
 
     def compose(self) -> ComposeResult:
         yield self.menu
@@ -105,13 +96,7 @@ class Composer(Vertical):
         if isinstance(found, TooLongError):
             self.post_message(self.Refused(found))
         elif found is not None:
-            self.attach(found)
-
-    def attach(self, attached: Attached) -> None:
-        """Attach files to the next message, and report those that cannot be."""
-        self.attached.add(*attached.files)
-        if attached.left_out:
-            self.post_message(self.LeftOut(attached.left_out))
+            self.attached.take(found)
 
     def edit(self, message_id: str | None, content: Content = (), role: str = "user") -> None:
         """Edit a message; None ends that. The draft comes back afterwards."""
@@ -194,18 +179,16 @@ class Composer(Vertical):
         elif chosen.value:
             self._run(chosen.value, chosen.argument)
 
+    @on(OptionList.OptionSelected)
+    def _take_clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.take()
+
     async def _attach_files(self, files: tuple[FoundFile, ...]) -> None:
         try:
-            await self._read(partial(read_found, files))
+            await self.attached.read(partial(read_found, files))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
-
-    async def attach_typed(self, typed: str) -> None:
-        """Attach the files that a path, a glob or a folder means, or a part of a file. Raises LocalrunError."""
-        await self._read(partial(read_files, typed, Path.cwd()))
-
-    async def _read(self, read: Callable[[ImageShelf, ReadingWatch], Attached]) -> None:
-        self.attach(await self.reading.read(partial(read, await self._images())))
 
     # ---- writing
 

@@ -29,7 +29,7 @@ async def attach_long(
     screen = _read_screen(session, path.name, text, question or typed, part)
     chosen = await app.push_screen_wait(screen)
     if chosen is not None:
-        composer.attach(Attached([chosen], screen.left_out))
+        composer.attached.take(Attached([chosen], screen.left_out))
     if screen.question and composer.editor.text.strip() in ("", typed):
         composer.write(screen.question)
 

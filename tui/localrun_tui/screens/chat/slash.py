@@ -151,7 +151,7 @@ class SlashCommands:
             await self._screen.run_action("attach")
             return
         try:
-            await self._composer.attach_typed(path)
+            await self._composer.attached.read_typed(path)
         except TooLongError as error:
             await attach_long(self._screen.app, self._session, self._composer, error.path, part=error.part)
 
@@ -170,7 +170,7 @@ class SlashCommands:
                 self._composer.write(f"/read {typed}")
             await attach_long(self._screen.app, self._session, self._composer, path, question, typed_part)
         else:
-            await self._composer.attach_typed(name)
+            await self._composer.attached.read_typed(name)
             self._composer.write(question)
 
     async def _find(self, words: str) -> None:
