@@ -16,6 +16,7 @@ from localrun_testing.chat_app import chat_app, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, drive, until
 from textual import events
+from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
@@ -47,6 +48,7 @@ from localrun_tui.screens.tools.tools_screen import ToolsScreen
 from localrun_tui.state.long_text import LongText
 from localrun_tui.widgets.fields import LineField, TextField
 from localrun_tui.widgets.leaving import Dialog, Page
+from localrun_tui.widgets.words import index_at, word_at
 
 PRINTABLE = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€"
 SIGNS = PRINTABLE + "\u200c\u200d"
@@ -205,6 +207,61 @@ def test_every_sign_reaches_every_field(home: Path, made_at: dict[int, Place], m
         assert own_classes(Screen) - WITHOUT_FIELDS - {Page, Dialog} <= opened
 
     drive(app, steps, LARGE)
+
+
+def test_a_double_click_selects_a_word_of_a_field() -> None:
+    class Fields(App[None]):
+        def compose(self) -> Iterator[Input | TextArea]:
+            yield LineField("see notes.txt now", compact=True)
+            yield TextField("first\nsee 中文 now", compact=True)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        line, text = pilot.app.query_one(LineField), pilot.app.query_one(TextField)
+        await pilot.click(line, offset=(7, 0), times=2)
+        await until(pilot, lambda: line.selected_text == "notes.txt")
+        await pilot.click(line, offset=(7, 0), times=3)
+        await until(pilot, lambda: line.selected_text == line.value)
+        await pilot.click(text, offset=(6, 1), times=2)
+        await until(pilot, lambda: text.selected_text == "中文")
+        await pilot.click(text, offset=(6, 1), times=3)
+        await until(pilot, lambda: text.selected_text == text.text)
+
+    drive(Fields(), steps)
+
+
+def test_a_secret_is_not_copied() -> None:
+    class Fields(App[None]):
+        def compose(self) -> Iterator[LineField]:
+            yield LineField("secret", password=True)
+            yield LineField("open")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        secret, text = pilot.app.query(LineField)
+        for field in (secret, text):
+            field.focus()
+            field.select_all()
+            await pilot.press("ctrl+c")
+            await pilot.press("ctrl+x")
+        assert (secret.value, text.value, pilot.app.clipboard) == ("secret", "", "open")
+
+    drive(Fields(), steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell", "word"),
+    [
+        ("at 08:29:08.944 on 2026-11-29.", 5, "08:29:08.944"),
+        ("at 08:29:08.944 on 2026-11-29.", 22, "2026-11-29"),
+        ("don't (do) that", 2, "don't"),
+        ("don't (do) that", 6, "("),
+        ("中文 and", 3, "中文"),
+        ("中文 and", 4, " "),
+        ("end", 9, ""),
+    ],
+)
+def test_a_word_is_what_one_would_copy(text: str, cell: int, word: str) -> None:
+    start, end = word_at(text, index_at(text, cell))
+    assert text[start:end] == word
 
 
 @pytest.mark.parametrize("name", [name for name, way in WAYS.items() if way.keys[-1:] in (("slash",), ("ctrl+f",))])

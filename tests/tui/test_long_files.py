@@ -13,7 +13,7 @@ from localrun_testing.chat_app import chat_app, chat_screen, notice, ready, send
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, Script, ScriptedClient
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import PromptTooLongError
@@ -128,6 +128,27 @@ def test_a_part_is_looked_at_and_attached(log: Path) -> None:
     drive(app, steps, LARGE)
 
 
+def test_a_click_marks_a_way_and_a_second_one_takes_it(log: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log What went wrong?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "in parts")
+        ways = dialog(pilot).query_one("#ways", OptionList)
+        await pilot.click(ways, offset=(5, ways.size.height - 1))
+        await until(pilot, lambda: ways.highlighted == 1)
+        await pilot.click(ways, offset=(5, 0))
+        await until(pilot, lambda: ways.highlighted == 0)
+        assert not attached(pilot)
+        await pilot.click(ways, offset=(5, 0), times=2)
+        await until(pilot, lambda: attached(pilot) == ["server.log condensed"])
+
+    drive(app, steps, LARGE)
+
+
 def test_lines_with_words_of_the_question_are_offered_and_the_question_is_kept(log: Path) -> None:
     app, _ = chat_app()
 
@@ -222,6 +243,7 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         (file,) = chat_screen(pilot).composer.attachments
         assert isinstance(file, FilePart)
         assert "2 of " in file.text
+        assert re.search(r"2 of \d+ parts read, up to line", " ".join(notice(pilot).split()))
         assert chat_screen(pilot).composer.editor.text == "what is wrong?"
 
     drive(app, steps)
@@ -341,7 +363,7 @@ def test_a_question_is_needed_and_a_small_screen_has_room(log: Path) -> None:
 def test_a_message_with_a_file_that_does_not_fit_offers_a_part_of_it(tmp_path: Path) -> None:
     """The message is sent again with the part in the place of the file."""
     (tmp_path / "notes.txt").write_text("one\ntwo\nthree")
-    too_long = Script(fails=PromptTooLongError("too long", n_tokens=9000))
+    too_long = Script(fails=PromptTooLongError("too long", n_tokens=9000, ctx=8192))
     app, client = chat_app(too_long, Script("Short enough."))
 
     async def steps(pilot: Pilot[Any]) -> None:

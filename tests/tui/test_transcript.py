@@ -41,6 +41,28 @@ def test_code_and_messages_are_copied_and_links_open_on_confirmation_only(monkey
     drive(app, steps)
 
 
+def test_the_mouse_selects_words_and_what_is_copied_is_said() -> None:
+    app, _ = chat_app(Script("read notes.txt twice"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "what?")
+        view = views(pilot)[-1]
+        row, column = next(
+            (y, line.plain.index("notes")) for y, line in enumerate(view.lines(76)) if "notes" in line.plain
+        )
+        await pilot.click(view, offset=(column + 2, row), times=2)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.clipboard == "notes.txt")
+        await until_text(pilot, "copied · notes.txt")
+        await pilot.click(view, offset=(column + 2, row), times=3)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: "read notes.txt twice" in app.clipboard)
+        assert "what?" not in app.clipboard
+
+    drive(app, steps)
+
+
 def test_only_the_latest_messages_of_a_long_chat_are_widgets() -> None:
     app, _ = chat_app()
 

@@ -25,6 +25,7 @@ from localrun_tui.state.session import Session
 from localrun_tui.themes import put_theme_on
 from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
 from localrun_tui.widgets.toast import LineToasts
+from localrun_tui.widgets.told_copies import ToldCopies
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
@@ -37,7 +38,7 @@ _QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
-class LocalrunApp(LineToasts, PlainEnd):
+class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
     """`choose` finds the model to begin with, on a thread; None lets the user choose one.
 
     `flags` are settings that came with the command line. `go_on`: with the chat that was used last.

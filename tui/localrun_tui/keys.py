@@ -4,7 +4,7 @@ from textual.binding import Binding, BindingType
 
 _SUSPEND = "Suspend, where nothing can be undone: fg brings it back"
 EVERYWHERE: list[BindingType] = [  # the app's own
-    Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
+    Binding("ctrl+c", "interrupt", "Copy what is selected; else stop, twice: quit", show=False, id="app.interrupt"),
     Binding("f1", "help", "Help", id="app.help"),
     Binding("question_mark", "help", "Help, where nothing is typed", show=False, id="app.help-too"),
     Binding("ctrl+z", "suspend_process", _SUSPEND, show=False, id="app.suspend"),

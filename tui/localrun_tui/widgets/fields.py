@@ -3,10 +3,14 @@
 import re
 
 from textual import events
+from textual.actions import SkipAction
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
+from textual.widgets.input import Selection as InputSelection
+from textual.widgets.text_area import Selection
 
 from localrun.base.sanitize import clean
+from localrun_tui.widgets.words import word_at
 
 _JOINERS = "\u200c\u200d"  # typed in Persian, Indic scripts and emoji; Textual inserts only printable characters
 
@@ -47,6 +51,24 @@ class LineField(_InOrder, Input):
     def _insert_typed(self, text: str) -> None:
         self.insert_text_at_cursor(text)
 
+    def action_copy(self) -> None:
+        """A secret stays where it is."""
+        if self.password:
+            raise SkipAction
+        super().action_copy()
+
+    def action_cut(self) -> None:
+        if self.password or not self.selected_text:
+            raise SkipAction
+        super().action_cut()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the word at a double click, else all. The first click has moved the cursor there."""
+        if event.chain == 2:
+            self.selection = InputSelection(*word_at(self.value, self.cursor_position))
+        elif event.chain > 2:
+            self.select_all()
+
     def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to Input's own handler
         event.text = clean(pasted(event.text).strip("\n"), keep_newlines=False)
 
@@ -59,3 +81,12 @@ class TextField(_InOrder, TextArea):
 
     async def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to TextArea's own handler
         event.text = pasted(event.text)
+
+    def on_click(self, event: events.Click) -> None:
+        """Likewise."""
+        if event.chain == 2:
+            row, column = self.cursor_location
+            start, end = word_at(self.document[row], column)
+            self.selection = Selection((row, start), (row, end))
+        elif event.chain > 2:
+            self.select_all()

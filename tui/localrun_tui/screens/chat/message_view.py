@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message as TextualMessage
 from textual.reactive import Reactive
 from textual.selection import Selection
@@ -25,6 +25,7 @@ from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.growing_height import GrowingHeight
 from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.widgets.compositor import Growing, paint_now
+from localrun_tui.widgets.words import index_at, word_at
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
@@ -204,7 +205,7 @@ class MessageView(Growing, can_focus=True):
         self.post_message(self.OpenLinks(self))
 
     def action_copy(self) -> None:
-        self._copy(clean(self.source), "message")
+        self.app.copy_to_clipboard(clean(self.source))
 
     def action_toggle_thinking(self) -> None:
         self.document.thinking_open = not self.document.thinking_open
@@ -231,13 +232,13 @@ class MessageView(Growing, can_focus=True):
     def action_copy_code(self, number: int) -> None:
         codes = self.document.codes
         if number <= len(codes):
-            self._copy(codes[number - 1], "code")
-
-    def _copy(self, text: str, what: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.notify(f"{what} copied", timeout=2, markup=False)
+            self.app.copy_to_clipboard(codes[number - 1])
 
     def on_click(self, event: Click) -> None:
+        if event.chain > 1:
+            event.prevent_default()  # Textual selects the message, and then all of them
+            self._select(event)
+            return
         meta = event.style.meta
         match meta.get(ACT):
             case "back" | "on" as way:
@@ -248,6 +249,18 @@ class MessageView(Growing, can_focus=True):
             self.action_copy_code(int(meta[CODE]))
         if LINK in meta:
             self.action_open_links()
+
+    def _select(self, click: Click) -> None:
+        """Select the word at a double click, else the whole message."""
+        place = click.get_content_offset(self)
+        lines = self.lines(self.size.width)
+        if click.chain == 2 and place is not None and place.y < len(lines):
+            text = lines[place.y].plain
+            start, end = word_at(text, index_at(text, place.x))
+            span = Selection(Offset(start, place.y), Offset(end, place.y))
+            self.screen.selections = {self: span} if start < end else {}
+        else:
+            self.text_select_all()
 
 
 def _same(old: Content | None, new: Content | None) -> bool:

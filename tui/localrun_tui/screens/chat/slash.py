@@ -137,14 +137,13 @@ class SlashCommands:
 
         chat = nonempty_chat(self._session)
         if copies_chat(what):
-            text, name = to_markdown(chat), "chat"
+            text = to_markdown(chat)
         else:
             answers = [one for one in chat.tree.path(chat.tree.head) if one.role == "assistant"]
             if not answers:
                 raise UsageError("there is no answer yet", "/copy chat copies the chat")
-            text, name = answers[-1].text, "answer"
+            text = answers[-1].text
         self._screen.app.copy_to_clipboard(clean(text))
-        self._screen.notify(f"{name} copied", timeout=2)
 
     async def _attach(self, path: str) -> None:
         if not path:

@@ -211,6 +211,12 @@ class ReadScreen(Dialog[FilePart | None]):
         else:
             self._read(plan)
 
+    @on(events.Click, "#ways")
+    def _take_clicked(self, event: events.Click) -> None:
+        """The first click marks a way."""
+        if event.chain > 1:
+            self._take_way()
+
     def _read(self, plan: ReadingPlan) -> None:
         """Read as planned; the fields wait meanwhile."""
         self._stop = stop = Cancellation()
@@ -235,7 +241,7 @@ class ReadScreen(Dialog[FilePart | None]):
         if not reader.n_read:
             self._give_up(UsageError("the first part was not read to its end", "choose again, or Escape leaves"))
             return
-        if reader.problem or not reader.is_of_use:
+        if reader.is_stopped or not reader.is_of_use:
             self.left_out = f"{self._text.name}: {reader.summary}"
         self.dismiss(reader.digest())
 

@@ -32,7 +32,6 @@ from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.model_path_field import ModelPathField, is_typed_path
-from localrun_tui.widgets.toast import toast
 
 
 class FilterBox(ModelPathField):
@@ -192,7 +191,6 @@ class ModelsScreen(Page[ModelChoice | None]):
         if item is not None and isinstance(item.value, DiskRow):
             path = item.value.model.path
             self.app.copy_to_clipboard(str(path))
-            toast(self, "Its path is copied", str(path))
             if sys.platform in ("darwin", "win32") or os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
                 self.app.open_url(path.parent.as_uri())
 
