@@ -13,6 +13,7 @@ from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, unt
 from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.binding import Binding
 from textual.command import CommandPalette
+from textual.content import Content
 from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -258,17 +259,26 @@ def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
     drive(app, steps)
 
 
-def test_unchanged_keys_are_not_redrawn() -> None:
+def test_unchanged_keys_are_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = chat_app()
+    drawn: list[KeyBar] = []
+    render = KeyBar.render
+
+    def count(bar: KeyBar) -> Content:
+        drawn.append(bar)
+        return render(bar)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         bar = pilot.app.screen.query_one(KeyBar)
-        await until(pilot, lambda: bar.children)
-        before = [*bar.children]
+        await until(pilot, lambda: bar.keys)
+        monkeypatch.setattr(KeyBar, "render", count)
         pilot.app.screen.refresh_bindings()
         await pilot.pause()
-        assert [*bar.children] == before
+        assert not drawn
+        bar.keys = bar.keys[:-1]
+        await pilot.pause()
+        assert drawn
 
     drive(app, steps)
 
@@ -286,14 +296,39 @@ def test_which_keys_work_is_asked_once_for_a_line_of_keys(monkeypatch: pytest.Mo
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         bar = pilot.app.screen.query_one(KeyBar)
-        await until(pilot, lambda: bar.children)
-        before, bar._composed = [*bar.children], None
+        await until(pilot, lambda: bar.keys)
+        before, bar.keys = bar.keys, ()
         monkeypatch.setattr(Screen, "active_bindings", property(count))
-        await bar.recompose()
-        assert not {*bar.children} & {*before}
+        bar.look()
+        assert bar.keys == before
         assert len(asked) == 1
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_key_of_the_line_can_be_clicked(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each where it is drawn, as the key would be pressed; between them is nothing."""
+    app, _ = chat_app()
+    pressed: list[str] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        bar = pilot.app.screen.query_one(KeyBar)
+        await until(pilot, lambda: bar.keys)
+        monkeypatch.setattr(pilot.app, "simulate_key", pressed.append)
+        line = screen_text(pilot.app).splitlines()[-1]
+        expected = []
+        for key in bar.keys:
+            x = line.index(f"{key.display} {key.binding.description}")
+            await pilot.click(bar, offset=(x, 0))
+            await pilot.hover(bar, offset=(x + key.cells - 2, 0))
+            assert bar.tooltip == key.tooltip
+            assert bar.key_at(x + key.cells - 1) is None
+            expected.append(key.binding.key)
+        assert pressed == expected
+
+    drive(app, steps, size)
 
 
 @pytest.mark.parametrize("keys", [("ctrl+q",), ("ctrl+c", "ctrl+c")])
