@@ -27,3 +27,13 @@ def test_what_could_not_be_made_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
         kept(broken, "a", folder=tmp_path)
     assert kept(lambda path: path.write_text("whole"), "a", folder=tmp_path).read_text() == "whole"
+
+
+def test_a_folder_is_kept_like_a_file(tmp_path: Path) -> None:
+    def make(path: Path) -> None:
+        path.mkdir()
+        (path / "inside").write_text("x")
+
+    first, again = (kept(make, "a", folder=tmp_path) for _ in range(2))
+    assert first == again
+    assert [path.name for path in first.iterdir()] == ["inside"]

@@ -12,7 +12,7 @@ FOLDER = Path(gettempdir()) / f"localrun-kept-by-tests-{os.getuid() if hasattr(o
 
 
 def kept(make: Callable[[Path], object], *content: object, folder: Path = FOLDER) -> Path:
-    """The file that `make` writes, found again by `content`: all that it depends on, each with a telling repr."""
+    """The file or folder that `make` writes, found again by `content`: all it depends on, each with a telling repr."""
     path = folder / hashlib.sha256(repr(content).encode()).hexdigest()[:32]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(path.with_suffix(".lock")):

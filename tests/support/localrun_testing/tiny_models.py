@@ -5,10 +5,13 @@ patterns that matter within 80 tokens, and norms, biases and softcaps far from t
 """
 
 import copy
+import inspect
 import json
+import shutil
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import transformers as _transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from localrun_testing.gguf_convert import encode
+from localrun_testing.kept import kept
 
 transformers: Any = _transformers  # its annotations are partial
 transformers.logging.set_verbosity_error()
@@ -575,15 +579,25 @@ def save(
 ) -> Path:
     """Write a recipe as a safetensors folder with config and tokenizer, and return the folder.
 
-    `hub_config` rewrites config.json in the older spelling that most published models still have.
+    `hub_config` rewrites config.json in the older spelling that most published models still have. The folder is a copy
+    of one that is kept: what transformers imports to build a model takes seconds.
     """
-    model = build(name).to(dtype)
+    makers = [inspect.getsource(maker) for maker in (build, randomise, _write, hub_spelling, save_tokenizer, tokenizer)]
+    versions = [version(library) for library in ("transformers", "torch", "tokenizers", "safetensors")]
+    how = dtype, max_shard_size, hub_config
+    made = kept(lambda path: _write(name, path, *how), name, TINY_MODELS[name], how, makers, versions)
+    shutil.copytree(made, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    return folder
+
+
+def _write(name: str, folder: Path, dtype: torch.dtype, max_shard_size: str, hub_config: bool) -> None:
+    with torch.random.fork_rng(devices=[]):  # what a test draws afterwards is the same where the folder was there
+        model = build(name).to(dtype)
     model.save_pretrained(folder, max_shard_size=max_shard_size)
     save_tokenizer(folder, TINY_MODELS[name].config["vocab_size"])
     if hub_config:
         path = folder / "config.json"
         path.write_text(json.dumps(hub_spelling(json.loads(path.read_text())), indent=2))
-    return folder
 
 
 def changed(config: Config, **changes: Any) -> dict[str, Any]:
