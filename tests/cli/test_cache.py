@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from localrun_testing.cli import Terminal, localrun
+from localrun_testing.cli import Terminal
 from localrun_testing.faces import Faces
 from localrun_testing.schemas import check
 
@@ -128,9 +128,9 @@ def test_no_disk_cache_keeps_nothing_of_what_there_was(faces: Faces, chats: tupl
     assert faces.run("config", "disk_cache", "1")[2].count("removed") == 0
 
 
-def test_the_command_is_there() -> None:
-    assert "cache" in localrun("--help").out
-    assert "clear" in localrun("cache", "--help").out
+def test_the_command_is_there(faces: Faces) -> None:
+    assert "cache" in faces.run("--help")[1]
+    assert "clear" in faces.run("cache", "--help")[1]
 
 
 def test_conversations_of_programs_are_listed_by_name_and_removed_together(

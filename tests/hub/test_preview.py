@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -176,11 +177,14 @@ def test_weights_are_downloaded_once(
     assert stored.bytes == sum(len(files[name]) for name in taken)
 
 
-def test_predicted_sizes_of_quantised_floats_match_a_load(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
+def test_predicted_sizes_of_quantised_floats_match_a_load(
+    serve: Serve, access_to: AccessTo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a model with a large vocabulary, from its config alone and from its weights."""
-    folder = tmp_path / "model"
     sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 2048, "num_attention_heads": 8, "head_dim": 32}
-    tiny_models.build("qwen3", **sizes).to(torch.bfloat16).save_pretrained(folder)
+    recipe = tiny_models.TINY_MODELS["qwen3"]
+    monkeypatch.setitem(tiny_models.TINY_MODELS, "qwen3", replace(recipe, config={**recipe.config, **sizes}))
+    folder = tiny_models.save("qwen3", tmp_path / "model", dtype=torch.bfloat16)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     found = preview(Http(access_to(serve({"a/b": files}))), must_find_on_hub("a/b"))
     exact = {row.precision: row.weights_bytes for row in fit_stored(stored_at(folder), 8 * GIB, ctx=128).rows}
