@@ -4,7 +4,9 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from localrun_testing.cli import localrun
@@ -230,3 +232,23 @@ def test_the_setting_0_removes_what_is_there(home: Path, path: Path) -> None:
     assert "removed" in told
     assert "of packed weights" in told
     assert names(home) == set()
+
+
+def test_what_another_process_is_writing_is_erased(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that appears between a look at the folder and its end would keep it there, with a model that is gone."""
+    wait_for_files(start(path))
+    store = WeightStore(home.parent)
+    (own,) = store.models()
+    unlink = os.unlink
+
+    def unlink_while_another_writes(name: str, **named: Any) -> None:
+        monkeypatch.setattr(os, "unlink", unlink)
+        with suppress(FileNotFoundError):
+            (own.folder / "late.packed").touch()
+        unlink(name, **named)
+
+    monkeypatch.setattr(os, "unlink", unlink_while_another_writes)
+    erase_packed([own])
+    assert store.models() == []
+    assert not own.folder.exists()
+    erase_packed([own])  # by another process, too
