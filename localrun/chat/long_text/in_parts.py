@@ -58,10 +58,11 @@ class ReadingPlan:
     def seconds(self) -> float | None:
         """Expected time; None where no speed is known."""
         left = self.note_tokens * (len(self.pieces) - self.n_known)
-        return self.speed.seconds(self._tokens_left, left) if self.speed else None
+        return self.speed.seconds(self.tokens_left, left) if self.speed else None
 
     @property
-    def _tokens_left(self) -> int:
+    def tokens_left(self) -> int:
+        """Tokens to be read, without those of pieces that were read before."""
         return round(self.n_tokens * (1 - self.n_known / max(len(self.pieces), 1)))
 
     def request(self, piece: TextPiece) -> Request:
@@ -79,7 +80,7 @@ class ReadingPlan:
         n = len(self.pieces)
         known = f", {self.n_known:,} of them read before" if self.n_known else ""
         time = f", {self.speed.words(self.seconds)}" if self.speed and self.seconds is not None else ""
-        return f"{n:,} part{'' if n == 1 else 's'}{known}, ≈{self._tokens_left:,} tokens to read{time}"
+        return f"{n:,} part{'' if n == 1 else 's'}{known}, ≈{self.tokens_left:,} tokens to read{time}"
 
 
 def plan_reading(
