@@ -2,14 +2,18 @@
 
 
 def gib(n_bytes: float, largest: float = 0) -> str:
-    """Bytes as GiB, or MiB and KiB where GiB would read 0.0: `4.37 GiB`, `12.5 MiB`.
+    """Bytes as GiB, or MiB, KiB and bytes where GiB would read 0.0: `4.37 GiB`, `12.5 MiB`, `86 bytes`.
 
     In a column each has the unit that the `largest` has one of: `0.01 GiB`, or `<0.01 GiB` instead of nothing.
     """
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if abs(n_bytes) >= size * (1 if largest else 0.1) or largest >= size or unit == "KiB":
-            break
+    units, share = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)), 1 if largest else 0.1
+    found = next((one for one in units if abs(n_bytes) >= one[1] * share or largest >= one[1]), None)
+    if found is None:
+        return f"{n_bytes:.0f} byte{'' if round(n_bytes) == 1 else 's'}"
+    unit, size = found
     value = n_bytes / size
+    if not value:
+        return f"0 {unit}"
     if largest and 0 < value < 0.005:
         return f"<0.01 {unit}"
     return f"{value:.{_decimals(value)}f} {unit}"

@@ -6,7 +6,9 @@ from localrun.base.units import count, gib, ms, tps
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (gib(0), "0.00 KiB"),
+        (gib(0), "0 bytes"),
+        (gib(1), "1 byte"),
+        (gib(86), "86 bytes"),
         (gib(812), "0.79 KiB"),
         (gib(5 << 20), "5.00 MiB"),
         (gib(200 << 20), "0.20 GiB"),
@@ -14,7 +16,7 @@ from localrun.base.units import count, gib, ms, tps
         (gib(200 << 30), "200 GiB"),
         (gib(5 << 20, 4 << 30), "<0.01 GiB"),
         (gib(90 << 20, 4 << 30), "0.09 GiB"),
-        (gib(0, 4 << 30), "0.00 GiB"),
+        (gib(0, 4 << 30), "0 GiB"),
         (gib(100 << 20, 200 << 20), "100 MiB"),
         (gib(200 << 20, 200 << 20), "200 MiB"),
         (gib(7 << 20, 200 << 20), "7.00 MiB"),

@@ -54,7 +54,7 @@ def servers() -> Iterator[McpServers]:
         ("garbage", "one", False),
         ("long", "one", False),
         ("refuses", "no such file", True),
-        ("picture", "[image/png, 0.00 KiB, which is not shown]", False),
+        ("picture", "[image/png, 3 bytes, which is not shown]", False),
     ],
 )
 def test_a_call_has_its_result(servers: McpServers, fault: str, text: str, is_error: bool) -> None:

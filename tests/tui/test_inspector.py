@@ -66,7 +66,7 @@ def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
 def test_many_blocks_wrap_to_the_width() -> None:
     group = GroupView("1 layer", 1, None, "f16", 1, "c" * 100)
     lines = group_lines(group, 128, 40, 64)
-    assert lines[0].plain == "1 layer  100 blocks, 0.10 KiB"
+    assert lines[0].plain == "1 layer  100 blocks, 100 bytes"
     assert [line.cell_length for line in lines[1:4]] == [40, 40, 40]
 
 

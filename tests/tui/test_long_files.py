@@ -415,7 +415,7 @@ def test_a_file_of_any_size_says_how_far_it_is_read_and_escape_stops_it(
         if way == "@":
             await until_text(pilot, "each kind once")
         await pilot.press("enter")
-        await until_text(pilot, "reading server.log: 12% of 0.10 KiB, ≈")
+        await until_text(pilot, "reading server.log: 12% of 100 bytes, ≈")
         assert "Esc stops it" in screen_text(app)
         await pilot.press("escape")
         await until_text(pilot, "server.log was not read to its end")

@@ -48,6 +48,6 @@ def test_it_is_freed_after_a_question(home: Path) -> None:
         await until_text(pilot, "Free “Packed weights”?")
         await pilot.press("y")
         await until(pilot, lambda: not file.exists())
-        await until_text(pilot, "0.00 KiB can be freed")
+        await until_text(pilot, "0 bytes can be freed")
 
     drive(ScreenApp(StorageScreen()), steps)
