@@ -111,10 +111,13 @@ class Offer:
         return min(chosen, key=lambda row: self.codecs.index(row.kv_codec), default=None)
 
 
-def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel) -> Offer:
+def read_offer(
+    subject: Subject, budget: Callable[[], int], on_cancel: OnCancel, tell: Callable[[str], object] = lambda text: None
+) -> Offer:
     """Collect the precisions on disk and, where it can be reached, on the hub.
 
-    `on_cancel` receives a function that stops the search. Raises LocalrunError when there is nothing to offer.
+    `on_cancel` receives a function that stops the search, `tell` what it waits for. Raises LocalrunError when there is
+    nothing to offer.
     """
     notes: list[str] = []
     stored = _on_disk(subject)
@@ -122,7 +125,7 @@ def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel)
     if subject.wanted is not None:
         try:
             ask = preview if stored else preview_or_guess  # what is on disk is known better than the catalogue knows it
-            found = _ask_hub(ask, replace(subject.wanted, precision=""), on_cancel)
+            found = _ask_hub(ask, replace(subject.wanted, precision=""), on_cancel, tell)
         except LocalrunError as error:
             if not stored:
                 raise
@@ -150,8 +153,10 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
     return without_aliases({one.path: one for one in found}.values())
 
 
-def _ask_hub(ask: Callable[[Http, Wanted], RepoPreview], wanted: Wanted, on_cancel: OnCancel) -> RepoPreview:
-    http = Http(read_access())
+def _ask_hub(
+    ask: Callable[[Http, Wanted], RepoPreview], wanted: Wanted, on_cancel: OnCancel, tell: Callable[[str], object]
+) -> RepoPreview:
+    http = Http(read_access(), tell)
     on_cancel(http.close)
     try:
         return ask(http, wanted)

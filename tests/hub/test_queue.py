@@ -7,6 +7,7 @@ from localrun_testing.fake_hub import FakeHub
 from localrun_testing.waiting import until
 
 from localrun.base.errors import HubError
+from localrun.hub.downloads.progress import Meter
 from localrun.hub.downloads.queue import DownloadQueue, DownloadState, Job
 from localrun.hub.network.access import Access
 from localrun.hub.network.http import Http
@@ -115,4 +116,43 @@ def test_a_failed_download_is_reported_and_can_be_retried(setting: tuple[FakeHub
     hub.trouble.clear()
     queue.resume(1)
     assert until_is(queue, 1, "done").error is None
+    queue.close()
+
+
+def test_what_is_known_to_be_there_counts_before_the_hub_is_asked(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    _, access, repo = setting
+    seen: list[Job] = []
+    queue = DownloadQueue(access, seen.append)
+    queue.add(repo, [repo.file("a.bin")], done=1 << 20)
+    until_is(queue, 1, "done")
+    queue.close()
+    assert seen[0].done == 1 << 20
+
+
+def test_a_hub_that_falls_silent_is_told(
+    setting: tuple[FakeHub, Access, RemoteRepo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub, access, repo = setting
+    monkeypatch.setattr(Meter, "WINDOW", 0.2)
+    hub.bytes_per_second, hub.fast_bytes = 1.0, 1 << 20
+    queue = DownloadQueue(access)
+    queue.add(repo, [repo.file("a.bin")])
+
+    def silent() -> Job | None:
+        return job if (job := queue.job(1)).silent_seconds and job.done else None
+
+    assert until(silent, queue.jobs).silent_seconds > 0.2
+    hub.bytes_per_second = None
+    assert until_is(queue, 1, "done").silent_seconds == 0.0
+    queue.close()
+
+
+def test_of_a_file_that_is_never_right_nothing_counts_as_there(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+    hub, access, repo = setting
+    hub.break_file("a.bin", "flip", at=5)
+    queue = DownloadQueue(access)
+    queue.add(repo, [repo.file("a.bin")])
+    job = until_is(queue, 1, "failed")
+    assert "nothing was kept" in str(job.error and job.error.hint)
+    assert job.done == 0
     queue.close()

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from localrun.base.errors import HubError
 from localrun.base.settings import read_settings
 from localrun.client.choice import ModelChoice
 from localrun.hub.downloads import partial, transfer
+from localrun.hub.downloads.progress import Meter
 from localrun.hub.network.access import read_access
 from localrun.hub.network.http import Http
 from localrun.hub.remote.preview import find_on_hub, preview
@@ -170,6 +172,22 @@ def test_a_cut_network_is_waited_out_and_said(hub: FakeHub) -> None:
     assert resolve("org/large-GGUF:F16").path.read_bytes() == hub.repos["org/large-GGUF"].files["large-F16.gguf"]
 
 
+def test_a_hub_that_falls_silent_is_said(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Meter, "WINDOW", 0.3)
+    hub.bytes_per_second = 1.0
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        start(app.downloads, "org/large-GGUF")
+        await until(pilot, lambda: re.search(r"of 12\.2 MiB · no bytes for \d+ s", screen_text(pilot.app)))
+        assert "no bytes for" in badge_text(app.downloads.all())
+        hub.bytes_per_second = None
+        await until(pilot, lambda: app.downloads.all()[0].stored)
+        assert "no bytes for" not in screen_text(pilot.app)
+
+    app = ScreenApp(DownloadsScreen())
+    drive(app, steps, LARGE)
+
+
 def test_a_failure_says_what_to_try_and_is_retried(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, size: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -178,7 +196,7 @@ def test_a_failure_says_what_to_try_and_is_retried(hub: FakeHub, monkeypatch: py
 
     async def steps(pilot: Pilot[Any]) -> None:
         start(app.downloads, "org/large-GGUF")
-        await until_text(pilot, "What to try: free some space")
+        await until_text(pilot, "What to try: free some space (On disk in Models (Ctrl+O)")
         assert "is full" in screen_text(pilot.app)
         monkeypatch.undo()
         monkeypatch.setenv("HF_ENDPOINT", hub.url)

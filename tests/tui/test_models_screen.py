@@ -19,6 +19,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from localrun.base.errors import HubError
 from localrun.base.request import ProgressCallback
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
@@ -29,7 +30,12 @@ from localrun.client.worker.client import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import fits
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
+from localrun.hub.disk.removal import Removal
 from localrun.hub.disk.stored import StoredModel
+from localrun.hub.network.access import read_access
+from localrun.hub.network.http import Http
+from localrun.hub.remote import api
+from localrun.hub.remote.preview import must_find_on_hub, preview
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.disk_section import DiskSection
 from localrun_tui.screens.models.hub_section import HubSection
@@ -170,6 +176,51 @@ def test_letters_go_to_the_box_although_another_list_comes_behind_the_key(stored
 
     screen = ModelsScreen()
     drive(ScreenApp(screen), steps)
+
+
+def test_what_is_deleted_in_part_is_looked_at_again(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(plan: Removal) -> None:
+        (stored / "mine-F16.gguf").unlink()
+        raise HubError("cannot remove the rest", "check who owns it")
+
+    monkeypatch.setattr(Removal, "execute", fail)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "F16")
+        await pilot.press("slash", *"f16", "enter", "delete")
+        await until_text(pilot, "Delete mine F16")
+        await pilot.press("y")
+        await until_text(pilot, "cannot remove the rest")
+        look_for(pilot, "")
+        await until(pilot, lambda: "F32" in screen_text(pilot.app) and "F16" not in screen_text(pilot.app))
+
+    drive(ScreenApp(ModelsScreen()), steps, LARGE)
+
+
+def test_a_model_is_listed_once_its_download_is_done(hub: FakeHub, home: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "builtin")
+        http = Http(read_access())
+        found = preview(http, must_find_on_hub("org/tiny-GGUF"))
+        http.close()
+        app.downloads.start(found, found.variants[0], "F16", 0, "auto")
+        await until_text(pilot, "tiny-GGUF")
+
+    app = ScreenApp(ModelsScreen())
+    drive(app, steps, LARGE)
+
+
+def test_a_search_says_what_it_waits_for(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "RETRY_SECONDS", (0.01,))
+    hub.break_file("api", "rate-limit", times=1, at=2)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await pilot.press("slash", *"tiny")
+        await until_text(pilot, "slow down (too many requests): waiting 2 s")
+        assert "Searching for “tiny”" in screen_text(pilot.app)
+        await until_text(pilot, "org/tiny-GGUF")
+
+    drive(ScreenApp(ModelsScreen("hub")), steps, LARGE)
 
 
 def test_a_default_model_that_is_deleted_is_the_default_no_more(stored: Path) -> None:

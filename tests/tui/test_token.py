@@ -8,8 +8,10 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from huggingface_hub import constants, hf_api
 from huggingface_hub.errors import HfHubHTTPError
 from localrun_testing.chat_app import chat_app, ready, type_text
+from localrun_testing.fake_hub import FakeHub
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
@@ -48,6 +50,36 @@ def test_the_token_is_masked_and_goes_to_huggingface_hub_only(kept: list[str], h
     assert kept == [TOKEN]
     assert TOKEN not in logged.getvalue()
     assert not [path for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+
+
+def test_it_is_asked_for_until_the_hub_accepts_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By huggingface-hub's own way of asking, and of keeping it."""
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    app, _ = chat_app(folder=home / "chats")
+    wrong = "hf_" + "wrong" * 6
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/token")
+        await pilot.press("enter")
+        for typed, says in (("hf_short", "this is no token"), (wrong, "does not accept this token")):
+            await until(pilot, lambda: isinstance(app.screen, AskText))
+            await pilot.press(*typed)
+            await until_text(pilot, "•" * len(typed))
+            await pilot.press("enter")
+            await until_text(pilot, says)
+        await pilot.press(*TOKEN, "enter")
+        await until_text(pilot, "The token is kept")
+
+    with FakeHub({}, TOKEN) as hub:
+        monkeypatch.setattr(hf_api.api, "endpoint", hub.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        kept = home / "token"
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(kept))
+        monkeypatch.setattr(constants, "HF_STORED_TOKENS_PATH", str(home / "stored_tokens"))
+        drive(app, steps)
+        assert [seen.token for seen in hub.seen if "whoami" in seen.path] == [wrong, TOKEN]
+    assert kept.read_text() == TOKEN
 
 
 def test_what_is_no_token_or_is_refused_is_said_without_it(kept: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,7 @@ class _Job:
         etag = self.complete(file, partial)
         if etag != file.etag:
             partial.remove()
+            self.tell_progress(file, 0)
             raise HubError(
                 f"{file.path} does not have the checksum that the hub announces, fetched twice",
                 "nothing was kept; try again later or without HF_ENDPOINT, and tell the owner of the repository",
@@ -178,8 +179,12 @@ class _Job:
         return told
 
     def report(self, file: RemoteFile, partial: Partial) -> None:
-        done = _bytes_there(partial)
-        self.emit(DownloadProgress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
+        self.tell_progress(file, _bytes_there(partial))
+
+    def tell_progress(self, file: RemoteFile, done: int) -> None:
+        total_done, meter = self.done_before + done, self.meter
+        rate, silence = meter.rate(), meter.silent_seconds if done < file.size else 0.0
+        self.emit(DownloadProgress(file.path, done, file.size, total_done, self.total, rate, silence))
 
 
 def _bytes_there(partial: Partial) -> int:

@@ -21,7 +21,10 @@ class DownloadStarted:
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """Bytes so far, of this file and of all; the rate covers the last seconds, in bytes per second."""
+    """Bytes so far, of this file and of all; the rate covers the last seconds, in bytes per second.
+
+    `silent_seconds`: since the last byte, once the rate is 0.
+    """
 
     file: str
     done: int
@@ -29,6 +32,7 @@ class DownloadProgress:
     total_done: int
     total: int
     bytes_per_second: float
+    silent_seconds: float = 0.0
 
     @property
     def seconds_left(self) -> float | None:
@@ -92,11 +96,19 @@ class Meter:
     def __init__(self) -> None:
         self.fetched = 0
         self._lock = threading.Lock()
-        self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        self._last = time.monotonic()  # when bytes came, or the start
+        self._samples: deque[tuple[float, int]] = deque([(self._last, 0)])
 
     def add(self, n_bytes: int) -> None:
         with self._lock:
             self.fetched += n_bytes
+            self._last = time.monotonic()
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds since the last byte; 0 while the rate is not."""
+        silence = time.monotonic() - self._last
+        return silence if silence > self.WINDOW else 0.0
 
     def rate(self) -> float:
         """Bytes per second."""

@@ -23,7 +23,8 @@ DownloadState = Literal["queued", "running", "paused", "done", "failed", "cancel
 class Job:
     """Snapshot of one download. `done` and `total` are bytes of all its files; `error` is why it failed.
 
-    `note` is for the user while it runs: waiting for another process, or a retry.
+    `note` is for the user while it runs: waiting for another process, or a retry. `silent_seconds`: since the last
+    byte, where none comes.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Job:
     done: int
     total: int
     bytes_per_second: float = 0.0
+    silent_seconds: float = 0.0
     error: LocalrunError | None = None
     paths: tuple[Path, ...] = ()
     note: str = ""
@@ -58,12 +60,12 @@ class DownloadQueue:
         self._thread = threading.Thread(target=self._run, name="localrun-queue", daemon=True)
         self._thread.start()
 
-    def add(self, repo: RemoteRepo, files: Sequence[RemoteFile]) -> Job:
-        """Append a download to the queue."""
+    def add(self, repo: RemoteRepo, files: Sequence[RemoteFile], done: int = 0) -> Job:
+        """Append a download to the queue; `done` bytes of it are known to be there."""
         with self._changed:
             number = len(self._jobs) + 1
             total = sum(file.size for file in files)
-            job = Job(number, repo.name, tuple(file.path for file in files), "queued", 0, total)
+            job = Job(number, repo.name, tuple(file.path for file in files), "queued", done, total)
             self._jobs[number] = job
             self._work[number] = repo, tuple(files), Control()
             self._changed.notify_all()
@@ -123,7 +125,8 @@ class DownloadQueue:
             if isinstance(event, DownloadProgress):
                 rate = event.bytes_per_second
                 moved = {"note": ""} if rate > 0 and event.total_done > self._jobs[number].done else {}
-                self._update(number, {"done": event.total_done, "bytes_per_second": rate, **moved}, "running")
+                now = {"done": event.total_done, "bytes_per_second": rate, "silent_seconds": event.silent_seconds}
+                self._update(number, {**now, **moved}, "running")
             elif isinstance(event, DownloadNotice):
                 self._update(number, {"note": event.text}, "running")
 

@@ -82,7 +82,7 @@ class Response:
 class Http:
     """Connections to a hub, kept open and usable from several threads. `tell` shows a note about a wait to the user."""
 
-    def __init__(self, access: Access, tell: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, access: Access, tell: Callable[[str], object] = lambda text: None) -> None:
         self.access = access
         self.tell = tell
         self._home = origin_of(urlsplit(access.endpoint))

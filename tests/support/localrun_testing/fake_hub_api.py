@@ -39,6 +39,9 @@ class HubHandler(FileHandler):
         if path == "/api/models":
             self.answer(200, [self.summary(name) for name in self.found(query)])
             return
+        if path == "/api/whoami-v2":
+            self.serve_whoami()
+            return
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(revision|tree|paths-info)/([^/]+))?(?:/.*)?", path)
         file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
         match = api or file
@@ -61,6 +64,14 @@ class HubHandler(FileHandler):
             blobs = query.get("blobs", [""])[0].lower() in ("true", "1")
             siblings = [self.sibling(name, content, blobs) for name, content in repo.files.items()]
             self.answer(200, {**self.summary(match[1]), "siblings": siblings})
+
+    def serve_whoami(self) -> None:
+        """Tell whose token came along, as logging in asks."""
+        if self.has_token():
+            token = {"displayName": "laptop", "role": "read"}
+            self.answer(200, {"type": "user", "name": "me", "auth": {"type": "access_token", "accessToken": token}})
+        else:
+            self.refuse(401, "", "Invalid user token.")
 
     def trouble_of_api(self) -> bool:
         trouble = self.hub.next_trouble("api")

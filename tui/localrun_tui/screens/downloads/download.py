@@ -19,7 +19,10 @@ ShownState = Literal["queued", "running", "paused", "done", "failed", "cancelled
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Bytes and bytes a second; `stored` is the model once it is there. `unfinished`: left behind by an earlier run."""
+    """Bytes and bytes a second; `stored` is the model once it is there. `unfinished`: left behind by an earlier run.
+
+    `silent_seconds`: since the last byte, where none comes.
+    """
 
     key: str
     name: str
@@ -29,6 +32,7 @@ class Download:
     done: int
     total: int
     rate: float = 0.0
+    silent_seconds: float = 0.0
     error: LocalrunError | None = None
     note: str = ""
     stored: "StoredModel | None" = None
@@ -53,6 +57,11 @@ class Download:
     @property
     def seconds_left(self) -> float | None:
         return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+    @property
+    def silence(self) -> str:
+        """Words for a time without a byte; empty while some come."""
+        return f"no bytes for {self.silent_seconds:.0f} s" if self.state == "running" and self.silent_seconds else ""
 
     @property
     def choice(self) -> ModelChoice | None:

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.widgets import Static
 
+from localrun.base.options import in_app
 from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
@@ -162,7 +163,7 @@ def badge_text(downloads: list[Download]) -> str:
     if active:
         done, total = sum(one.done for one in active), sum(one.total for one in active)
         what = active[0].short_name if len(active) == 1 else str(len(active))
-        left = duration(active[0].seconds_left) if len(active) == 1 else ""
+        left = (active[0].silence or duration(active[0].seconds_left)) if len(active) == 1 else ""
         return " · ".join(filter(None, (f"↓ {what}", f"{100 * done // total if total else 0} %", left, "F8")))
     for state, word in (("failed", "failed"), ("paused", "paused"), ("unfinished", "not finished")):
         number = sum(one.state == state for one in downloads)
@@ -202,11 +203,14 @@ def _item(one: Download) -> Item[Download]:
 
 def _state_line(one: Download) -> Content:
     if one.error is not None:
-        return say(one.error.message, "$text-error")
+        return say(in_app(one.error.message), "$text-error")
     if one.state == "running":
         whole = one.total and one.done >= one.total
         so_far = "checks what has arrived" if whole else f"{gib(one.done, one.total)} of {gib(one.total, one.total)}"
-        return say(one.note, "$text-warning") if one.note else say(so_far, "$foreground-muted")
+        if one.note:
+            return say(one.note, "$text-warning")
+        silence = say(f" · {one.silence}", "$text-warning") if one.silence else Content()
+        return say(so_far, "$foreground-muted") + silence
     style = "$text-success" if one.state == "done" else "$foreground-muted"
     return say(_WORDS[one.state], style)
 
@@ -214,7 +218,7 @@ def _state_line(one: Download) -> Content:
 def _detail(one: Download) -> Content:
     first = say(f"{one.repo} · {gib(one.done, one.total)} of {gib(one.total, one.total)}", "$foreground-muted")
     if one.error is not None:
-        second = say(f"What to try: {one.error.hint}" if one.error.hint else one.error.message, "$text-warning")
+        second = say(in_app(f"What to try: {one.error.hint}" if one.error.hint else one.error.message), "$text-warning")
     elif one.choice is not None:
         second = say("Enter loads it")
     elif one.state in ("paused", "unfinished", "cancelled"):

@@ -45,6 +45,11 @@ class Downloads:
     def all(self) -> list[Download]:
         return list(self._downloads.values())
 
+    @property
+    def n_arrived(self) -> int:
+        """How many are done, and their models are there."""
+        return sum(one.stored is not None for one in self._downloads.values())
+
     def get(self, key: str) -> Download | None:
         return self._downloads.get(key)
 
@@ -159,7 +164,7 @@ class Downloads:
         from localrun_tui.screens.downloads.queue_file import note_queued
 
         run_in_background(self._app, lambda task: note_queued(download), lambda _: None)
-        job = self._queue.add(repo, files)
+        job = self._queue.add(repo, files, download.done)
         self._jobs[job.number] = download.key
         self._put(replace(download, state=job.state, error=None))
 
@@ -174,7 +179,15 @@ class Downloads:
             return
         job = self._queue.job(number)
         note = clean(job.note, keep_newlines=False)
-        moved = replace(download, state=job.state, done=job.done, rate=job.bytes_per_second, error=job.error, note=note)
+        moved = replace(
+            download,
+            state=job.state,
+            done=job.done,
+            rate=job.bytes_per_second,
+            silent_seconds=job.silent_seconds,
+            error=job.error,
+            note=note,
+        )
         self._put(moved)
         if job.state == "done" and download.state != "done":
             self._find_arrived(moved, job)

@@ -12,6 +12,7 @@ from localrun_tui.widgets.model_list import Item
 
 
 class CatalogueSection(Section[CatalogueRow]):
+    KNOWS_DISK = True
     TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
     ELSEWHERE = "Enter, then → looks for them on the hub."
     suggested = ""

@@ -20,6 +20,7 @@ from localrun_tui.widgets.model_list import Item, ModelList
 
 
 class DiskSection(Section[DiskRow]):
+    KNOWS_DISK = True
     TITLE, HINT, COLUMNS = "On disk", "filter what is on disk, or the path of a model", items.DISK_COLUMNS
     ELSEWHERE = "Enter, then → looks for them in the catalogue, and → again on the hub."
 

@@ -9,7 +9,7 @@ from localrun_tui.screens.models import model_items as items
 from localrun_tui.screens.models.model_rows import HubRow, hub_rows
 from localrun_tui.screens.models.open_path import how_to_open
 from localrun_tui.screens.models.section import Section
-from localrun_tui.state.background import Task
+from localrun_tui.state.background import Task, tell
 from localrun_tui.widgets.model_list import Item
 
 SEARCH_LIMIT = 50
@@ -41,14 +41,23 @@ class HubSection(Section[HubRow]):
         if len(self.term) < MIN_TERM:
             self.show([], self._path or "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
             return
-        self.show([], f"Searching for “{self.term}”…")
+        self.show([], self._searching)
         self.load(self._search, self._found)
+
+    @property
+    def _searching(self) -> str:
+        return f"Searching for “{self.term}”…"
+
+    def _wait(self, task: Task, why: str) -> None:
+        """Say what the search waits for, while it does."""
+        if not task.is_over:
+            self.show([], f"{self._searching}\n{why}")
 
     def _search(self, task: Task) -> list[HubRow] | None:
         access = read_access()
         if access.offline:
             return None
-        http = Http(access)
+        http = Http(access, lambda why: tell(self, self._wait, task, why))
         task.on_cancel(http.close)
         try:
             return hub_rows(api.search(http, self.term, SEARCH_LIMIT), self.budget())

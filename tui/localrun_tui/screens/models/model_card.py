@@ -23,6 +23,7 @@ from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import lines
 
 _MUTED = "$foreground-muted"
+_ROOM = 76  # cells of a line in a terminal of 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class ModelCard:
     images: str = ""  # what they cost; empty: it sees none
 
     def content(self) -> Content:
-        """Six lines at most."""
+        """Six lines at most, and more of a long place."""
         context = f"up to {self.max_context:,} tokens" if self.max_context else ""
         params = f"{size_of(self.n_params)} parameters" if self.n_params else ""
         licence = f"licence {self.licence}" if self.licence else ""
@@ -54,7 +55,8 @@ class ModelCard:
             shown.append(gauge(self.fit))
         fits = MEANING[self.fit.verdict] if self.fit else ""
         fits += f", {speed_words(self.fit)}" if self.fit and speed(self.fit) else ""
-        return lines(*shown, say(" · ".join(filter(None, (fits, self.place))), _MUTED))
+        last = " · ".join(filter(None, (fits, self.place)))
+        return lines(*shown, *(say(words, _MUTED) for words in ([last] if len(last) <= _ROOM else [fits, self.place])))
 
 
 def stored_card(model: StoredModel, budget: int) -> ModelCard:

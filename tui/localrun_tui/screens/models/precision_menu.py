@@ -25,7 +25,7 @@ from localrun_tui.screens.models.model_rows import FLOOR_WORDS
 from localrun_tui.screens.models.precision_compare import compare
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.screens.settings.token_question import ask_for_token
-from localrun_tui.state.background import Task, run_in_background
+from localrun_tui.state.background import Task, run_in_background, tell
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
@@ -33,6 +33,7 @@ from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast
 
 DOWNLOADING = "downloading"
+_LOOKING = "Looking at what there is and what fits…"
 ELSEWHERE = (
     "On a server with GPUs: `localrun handover {} --gpus 1x80GiB` says what it takes there, and the lines to type."
 )
@@ -86,10 +87,15 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         return self.query_one(ModelList)
 
     def _read(self, task: Task) -> Offer:
-        return read_offer(self.subject, self.budget, task.on_cancel)
+        return read_offer(self.subject, self.budget, task.on_cancel, lambda why: tell(self, self._wait, task, why))
+
+    def _wait(self, task: Task, why: str) -> None:
+        """Say what is waited for, while it is."""
+        if not task.is_over:
+            self._list.show([], f"{_LOOKING}\n{why}")
 
     def _ask(self) -> None:
-        self._list.show([], "Looking at what there is and what fits…")
+        self._list.show([], _LOOKING)
         self._asking = run_in_background(self, self._read, self._ready, self._failed)
 
     def _failed(self, error: LocalrunError) -> None:
@@ -252,4 +258,4 @@ def _memory_words(one: PrecisionChoice) -> str:
     if one.fit is None:
         return "memory use unknown"
     needs = f"{gib(one.fit.total_bytes)} with {one.fit.ctx:,} tokens of context"
-    return f"{needs}, {gib(one.fit.budget_bytes)} are free"
+    return f"{needs}; {gib(one.fit.budget_bytes)} free"

@@ -51,7 +51,11 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
             toast(screen, f"{name} is deleted", f"{gib(removal.freed)} are free again.{no_default}")
             removed()
 
-        run_in_background(screen, lambda task: remove(removal, models), done, fail)
+        def failed(error: LocalrunError) -> None:
+            fail(error)
+            removed()  # some of it may be gone
+
+        run_in_background(screen, lambda task: remove(removal, models), done, failed)
 
     if loaded and realpath(loaded) == realpath(model.path):
         toast(screen, f"{name} is in use", "Load another model first.", "warning")
