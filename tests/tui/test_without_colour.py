@@ -3,14 +3,14 @@
 import importlib
 import pkgutil
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
+from localrun_testing.chat_app import chat_app, ready
 from localrun_testing.model_screens import known_machine
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, drive, screen_text, until_text
+from localrun_testing.screens_walk import walk
 from localrun_testing.scripted_client import Script
 from rich.segment import Segment
 from rich.style import Style
@@ -39,12 +39,6 @@ def is_grey(app: App[Any]) -> bool:
     return bool(colours) and all(max(colour) - min(colour) <= 2 for colour in colours)
 
 
-async def command(pilot: Pilot[Any], text: str) -> None:
-    await type_text(pilot, text)
-    chat_screen(pilot).composer.submit()
-    await pilot.pause()
-
-
 def marked_rows(options: OptionList) -> list[int]:
     """Numbers of the lines of a list, as drawn, that begin with the mark."""
     strips = [options.render_line(y) for y in range(options.scrollable_content_region.height)]
@@ -64,43 +58,6 @@ def lists(app: App[Any]) -> list[OptionList]:
     return [one for one in shown if one.highlighted is not None]
 
 
-async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, ...]]:
-    """Through the screens; each time what tells its states apart."""
-    await ready(pilot)
-    await ask(pilot, "why tides?")
-    await pilot.press("ctrl+r")
-    await until_text(pilot, "‹ 2/2 ›")
-    await until(pilot, lambda: chat_screen(pilot).path.live is None)
-    await command(pilot, "/compare")
-    await until_text(pilot, "Versions side by side")
-    yield "2/2 · Qwen3 4B", "1/2 · Qwen3 4B"  # the chat's one is on the left
-    await pilot.press("escape")
-    await command(pilot, "/sees")
-    await until_text(pilot, "What the model sees")
-    yield "▓ ", "computed already", "█ ", "to be computed", "· out of sight"
-    await pilot.press("escape")
-    await command(pilot, "/prompt")
-    await until_text(pilot, "Careful thinker")
-    yield ("▌", "Escape")
-    await pilot.press("escape", "ctrl+l")
-    await until_text(pilot, "3 messages")
-    yield "▌● why tides?", "Today"
-    await pilot.press("ctrl+l", "slash", "r")
-    await until_text(pilot, "/retry-with")
-    yield ("▌/retry",)
-    await pilot.press("ctrl+u", "f3")
-    await until_text(pilot, "Temperature")
-    yield "default", "config.toml"
-    await pilot.press("escape", "f5")
-    await until_text(pilot, "GiB left")
-    await pilot.press("down", "down", "s", "s", "s", "p", "P", "P")
-    await until_text(pilot, "too much")
-    yield "▌ Memory", "█", "▓", "✘ ", "Context 8,192 ━", "≠ 2.5 MB a token"
-    await pilot.press("escape", "ctrl+o", "right")
-    await until_text(pilot, "★ begin with it")
-    yield "✔ fits", "▌", "★ begin with it", "█ weights", "▓ KV ", "▒ program"
-
-
 def test_every_screen_can_be_read_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(title_giver, "IDLE", 3600.0)  # no title is given meanwhile
@@ -108,7 +65,7 @@ def test_every_screen_can_be_read_without_colour(monkeypatch: pytest.MonkeyPatch
     app, _ = chat_app(Script("The moon."), Script("Gravity."))
 
     async def steps(pilot: Pilot[Any]) -> None:
-        async for signs in states(app, pilot):
+        async for signs in walk(app, pilot):
             shown = screen_text(app)
             assert [sign for sign in signs if sign not in shown] == [], shown
             assert is_grey(app), shown

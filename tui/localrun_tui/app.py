@@ -61,6 +61,7 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
     ) -> None:
         super().__init__()
         put_theme_on(self, theme)
+        self.set_class(self.console.color_system == "standard", "-few-colours")  # 16 of them
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._flags = flags or {}

@@ -24,6 +24,8 @@ DARK = Theme(
     panel="#1e242d",
     dark=True,
     variables={
+        "foreground-muted": "#dde2eabf",  # as all below, readable on the highlighted row, too
+        "text-disabled": "auto 72%",  # placeholders
         "footer-key-foreground": "#f2b36d",
         "block-cursor-text-style": "none",
         "scrollbar": "#2c3644",
@@ -38,8 +40,8 @@ LIGHT = Theme(
     name="localrun-light",
     primary="#1c62a8",
     secondary="#6b45b0",
-    accent="#a4510a",
-    success="#22764a",
+    accent="#9a4a08",
+    success="#1f6f45",
     warning="#8a5a00",
     error="#b3261e",
     foreground="#1f2328",
@@ -48,7 +50,9 @@ LIGHT = Theme(
     panel="#e9e6df",
     dark=False,
     variables={
-        "footer-key-foreground": "#a4510a",
+        "foreground-muted": "#1f2328cc",
+        "text-disabled": "auto 72%",
+        "footer-key-foreground": "#9a4a08",
         "block-cursor-text-style": "none",
         "scrollbar": "#d2cdc2",
         "scrollbar-hover": "#bdb7aa",

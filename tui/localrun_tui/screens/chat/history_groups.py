@@ -76,8 +76,8 @@ def chat_row(chat: "ChatSummary", hit: "Hit | None", words: Sequence[str], is_cu
     title = with_hits(say(chat.title or "(no words yet)", "bold" if is_current else ""), words)
     messages = "message" if chat.n_messages == 1 else "messages"
     when = Content(f"{ago(now - chat.updated)} · {chat.n_messages} {messages}")
-    below = with_hits(say(hit.snippet), words) if hit else when
-    return Content("\n").join([(Content.styled(mark, "$success") + title).truncate(200), below.stylize("dim")])
+    below = (with_hits(say(hit.snippet), words) if hit else when).stylize("$foreground-muted")
+    return Content("\n").join([(Content.styled(mark, "$success") + title).truncate(200), below])
 
 
 def ago(seconds: float) -> str:

@@ -69,7 +69,7 @@ def suggested_commands(text: str) -> list[Suggestion]:
         Content.assemble(
             (f"{one.name:<{_NAME_CELLS}}  ", "bold"),
             (f"{one.title}: {one.help}", "$foreground-muted"),
-            (f"  {one.arguments}" if one.arguments else "", "$foreground 40%"),
+            (f"  {one.arguments}" if one.arguments else "", "$foreground-muted"),
         )
         for one in known
     ]

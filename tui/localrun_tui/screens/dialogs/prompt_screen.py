@@ -20,7 +20,7 @@ from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.leaving import Dialog
 
 # sign and style by what becomes of a token; signs differ, so that it reads without colour
-CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foreground 40%")
+CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foreground-muted")
 UNKNOWN = ("│", "$foreground-muted")  # on a server, which does not say
 
 
