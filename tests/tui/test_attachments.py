@@ -1,5 +1,6 @@
 """Text files and long pastes go along with a message as chips."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from localrun.chat.files import read_files
 from localrun.chat.images import ImageShelf
 from localrun.chat.long_text.condensed import Kinds
 from localrun.chat.tree import Message
+from localrun_tui.screens.chat.chips import HINT, Chips, chip_of
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.message_document import MessageDocument
@@ -177,3 +179,17 @@ def test_errors_of_a_condensed_log_stand_below_its_name() -> None:
     many = "".join(f"ERROR{' broken' * n}\n" for n in range(12))
     assert shown(Kinds(log + many).condensed().text)[-2:] == ["… 4 more: /sees shows all", "What is wrong?"]
     assert shown("A page.\n\nErrors:\nnone") == ["What is wrong?"]
+
+
+def test_a_chip_goes_on_to_the_next_line_whole() -> None:
+    chips = Chips()
+    files = [FilePart(f"notes of {n}.txt", "x" * 2000) for n in range(4)]
+    chips.show(files, [])
+    wanted = [*map(chip_of, files), HINT]
+    for width in range(max(map(len, wanted)), 200):
+        lines = [line.plain for line in chips._lines(width)]
+        assert max(map(len, lines)) <= width
+        assert [chip for line in lines for chip in line.split("  ")] == wanted
+        assert all(len(f"{line}  {below.split('  ')[0]}") > width for line, below in pairwise(lines)), "no line sooner"
+    chips.show([FilePart("a name that no line has room for.txt", "")], [])
+    assert [line.plain for line in chips._lines(20)][:3] == ["▤ a name that no", "line has room", "for.txt 0 bytes"]

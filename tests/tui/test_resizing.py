@@ -30,6 +30,7 @@ from localrun_tui.screens.settings import settings_items
 from localrun_tui.screens.tools import tools_screen
 from localrun_tui.widgets.columns import Column, Row
 from localrun_tui.widgets.meters import bar
+from localrun_tui.widgets.model_list import Item, ModelList
 
 LEAST = 44  # cells that a chat has beside panels
 WIDEST = 140
@@ -89,6 +90,33 @@ def test_columns_give_way_to_names_in_a_narrow_terminal(columns: Sequence[Column
     assert line.cell_length == NARROW - 4
     assert len(shown) >= 3
     assert all(len(text) >= LEAST_NAME for text, column in zip(shown, columns, strict=False) if not column.width)
+
+
+def test_columns_of_a_wide_terminal_stay_together() -> None:
+    """And none is cut while there is room."""
+    items = [Item(name, Row(DISK_COLUMNS, [Content(name), *[Content("x")] * 4]), name) for name in ("a", "n" * 130)]
+    listed: ModelList[str] = ModelList(DISK_COLUMNS)
+    for shown, first in ((items[:1], LARGE[0]), (items, 130 + 2)):
+        listed.show(shown, "")
+        for item in shown:
+            (line,) = item.row.lines(200)
+            assert item.key in line.plain
+            assert line.plain.index(" x") < first, "the next column"
+
+
+@pytest.mark.parametrize("width", [100, 107, 120, 130, 149])
+def test_text_is_in_the_middle_of_a_screen_without_panels(width: int) -> None:
+    app, _ = chat_app(Script("word " * 200))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "why?")
+        lines = [line for line in screen_text(app).splitlines() if line.count("word") > 5]
+        left = min(len(line) - len(line.lstrip()) for line in lines)
+        right = width - max(len(line.rstrip()) for line in lines)
+        assert abs(left - right) <= len("word "), (left, right)  # lines end with whole words
+
+    drive(app, steps, (width, 40))
 
 
 def test_the_numbers_of_a_chat_are_seen_in_a_narrow_terminal() -> None:
@@ -276,5 +304,5 @@ def test_on_a_wide_screen_list_and_inspector_open_by_themselves_unless_they_were
         await pilot.resize_terminal(200, 50)
         await until(pilot, lambda: shown() == [False, True])
 
-    chat = app._chat_screen
+    chat = app.chat_screen
     drive(app, steps, (200, 50))

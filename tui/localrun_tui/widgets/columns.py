@@ -12,6 +12,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 
 GAP = 2
+_FILLED = 120  # cells that columns fill; in a wider list they stay together, and take only what they need
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,20 @@ class Row(Visual):
         self.columns = columns
         self.cells = cells
         self.below = below
+        self.longest = 0  # cells of the longest text, of all rows of a list, in the column that takes the rest
+
+    @property
+    def in_rest(self) -> int:
+        """Cells of the text in the column that takes the rest."""
+        pairs = zip(self.columns, self.cells, strict=True)
+        return next((cell.cell_length for column, cell in pairs if not column.width), 0)
 
     def lines(self, width: int) -> list[Content]:
         """Drawn lines, `width` cells wide."""
         shown = [(column, cell) for column, cell in zip(self.columns, self.cells, strict=True)]
         shown = [(column, cell) for column, cell in shown if width >= column.from_width]
         fixed = sum(column.width for column, _ in shown) + GAP * (len(shown) - 1)
-        rest = max(width - fixed, 1)
+        rest = max(min(width, max(_FILLED, fixed + self.longest)) - fixed, 1)
         cells = [_fit(cell, column.width or rest, column.right) for column, cell in shown]
         first = Content(" " * GAP).join(cells)
         if self.below is None:

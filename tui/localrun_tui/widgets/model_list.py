@@ -71,7 +71,7 @@ class ModelList(Vertical, Generic[T]):
     ) -> None:
         """`chooses`: whether Enter does something with an item."""
         super().__init__(id=id)
-        self.columns = columns
+        self._head = header(columns)
         self._chooses = chooses
         self.items: list[Item[T]] = []
         self._all: list[Item[T]] = []
@@ -79,7 +79,7 @@ class ModelList(Vertical, Generic[T]):
         self._when_empty = self._when_none = ""
 
     def compose(self) -> ComposeResult:
-        yield Static(header(self.columns), id="head")
+        yield Static(self._head, id="head")
         yield _Options(self._may_choose)
         yield Static("", id="empty", markup=False)
 
@@ -104,6 +104,10 @@ class ModelList(Vertical, Generic[T]):
     def show(self, items: Sequence[Item[T]], when_empty: str) -> None:
         """Other items; the highlight stays where it was if that is still there. `when_empty` says what to do then."""
         self._all = list(items)
+        longest = max((item.row.in_rest for item in self._all), default=0)
+        self._head.longest = longest
+        for item in self._all:
+            item.row.longest = longest
         self._when_empty = when_empty
         self._show()
 

@@ -24,6 +24,7 @@ from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
 from localrun_tui.screens.chat.guard import WorkGuard
 from localrun_tui.screens.chat.long_file import attach_long
+from localrun_tui.screens.chat.message_document import MEASURE
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
@@ -37,7 +38,7 @@ from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
 from localrun_tui.widgets.toast import toast
 
-_WIDEST = 120  # cells
+_WIDEST = MEASURE + 6  # cells: lines as one reads them, with the frame of a message and the scrollbar
 DRAFT_SECONDS = 1.0  # after which what is typed is on disk
 
 

@@ -16,7 +16,7 @@ from localrun_tui.screens.chat.history_groups import with_hits
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
-_MEASURE = 100  # cells
+MEASURE = 100  # cells
 _MOST_ERRORS = 8  # lines of a log, below its name
 
 
@@ -106,7 +106,7 @@ class MessageDocument:
 
     def lines(self, width: int) -> list[Content]:
         """Lines of the whole message in `width` cells, at least one. Text is no wider than one reads with ease."""
-        width = max(width if self.wide.whole else min(width, _MEASURE), 1)
+        width = max(width if self.wide.whole else min(width, MEASURE), 1)
         return [*self._head(width), *(self._with_hits(line) for line in self._body(width)), *self._foot(width)]
 
     def _with_hits(self, line: Content) -> Content:
@@ -126,9 +126,8 @@ class MessageDocument:
     def _body(self, width: int) -> list[Content]:
         lines = self._thinking_lines(width)
         for attachment in self.attachments:
-            lines.append(
-                Content.styled(f" {chip_of(attachment)} ", "$text-secondary on $secondary 15%").truncate(width)
-            )
+            chip = Content.styled(f" {chip_of(attachment)} ", "$text-secondary on $secondary 15%")
+            lines.append(chip.truncate(width, ellipsis=True))
             if isinstance(attachment, FilePart):
                 lines += _error_lines(attachment.text, width)
         if not self.is_markdown:
