@@ -16,8 +16,9 @@ from textual.screen import Screen
 from localrun.base.content import Content
 from localrun.base.environment import is_switched_on
 from localrun_tui.crash import PlainEnd
-from localrun_tui.keys import EVERYWHERE, groups
+from localrun_tui.keys import EVERYWHERE
 from localrun_tui.keys_in_order import KeysInOrder
+from localrun_tui.pages import Pages
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import keep_draft, take_draft
@@ -38,7 +39,7 @@ _QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
 
 
-class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
+class LocalrunApp(Pages, LineToasts, ToldCopies, PlainEnd):
     """`choose` finds the model to begin with, on a thread; None lets the user choose one.
 
     `flags` are settings that came with the command line. `go_on`: with the chat that was used last.
@@ -64,17 +65,17 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
         self.set_class(self.console.color_system == "standard", "-few-colours")  # 16 of them
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
-        self._flags = flags or {}
+        self.flags = flags or {}
         self._goes_on = go_on
         self.desktop = Desktop(self._write)
-        self._chat_screen = ChatScreen(self.session, self.desktop)
+        self.chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = ShownRows()
         self._draws_whole = is_switched_on("LOCALRUN_FULL_REDRAW")
         self.keys = KeysInOrder(self, super().on_event)
 
     def get_default_screen(self) -> Screen[Any]:
-        return self._chat_screen
+        return self.chat_screen
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write only the cells that changed, unless the user wants all of what Textual drew."""
@@ -87,7 +88,7 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
 
     @property
     def unsent(self) -> Content:
-        return self._chat_screen.composer.unsent
+        return self.chat_screen.composer.unsent
 
     def on_mount(self) -> None:
         self.app_suspend_signal.subscribe(self, lambda _: self._leave_terminal())
@@ -133,10 +134,10 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
         if info is None or info.name == BUILTIN:
             from localrun_tui.state.continue_chat import load_when_idle
 
-            self._chat_screen.run_guarded(load_when_idle(self.session, choice))
+            self.chat_screen.run_guarded(load_when_idle(self.session, choice))
 
     def _tell(self, message: Message) -> None:
-        self._chat_screen.post_message(message)
+        self.chat_screen.post_message(message)
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key | Paste) and not event.is_forwarded:
@@ -147,18 +148,18 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
     async def _begin(self) -> None:
         """After the first frame, find the first model, and unfinished downloads of earlier runs."""
         await self.keys.begin()
-        self._chat_screen.run_guarded(self._take_up_draft())
-        self._chat_screen.run_guarded(self._choose_first())
-        self._chat_screen.run_guarded(self._chat_screen.show_downloads())
-        self.set_timer(_QUIET, lambda: self._chat_screen.run_guarded(self._open_chats()))
+        self.chat_screen.run_guarded(self._take_up_draft())
+        self.chat_screen.run_guarded(self._choose_first())
+        self.chat_screen.run_guarded(self.chat_screen.show_downloads())
+        self.set_timer(_QUIET, lambda: self.chat_screen.run_guarded(self._open_chats()))
 
     async def _take_up_draft(self) -> None:
         if draft := await self.session.disk.run(take_draft):
-            self._chat_screen.composer.continue_chat(draft)
+            self.chat_screen.composer.continue_chat(draft)
 
     async def _open_chats(self) -> None:
         """Read the list of chats while idle; an empty chat says what is not kept."""
-        disk, pane = self.session.disk, self._chat_screen.pane
+        disk, pane = self.session.disk, self.chat_screen.pane
         await disk.run(disk.warm_up)
         self.session.prompts[:0] = await disk.run(disk.last_prompts)
         if disk.notice and pane.path.is_empty:
@@ -168,7 +169,7 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
         if self._goes_on:
             from localrun_tui.state.continue_chat import open_last
 
-            choice = await open_last(self.session, self._choose, self._flags)
+            choice = await open_last(self.session, self._choose, self.flags)
         else:
             choice = await self.session.disk.run(self._choose)
         if choice is not None:
@@ -176,7 +177,7 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
             return
         from localrun_tui.screens.first_run import FirstRunScreen
 
-        await self._begin_with(await self.push_screen_wait(FirstRunScreen(self._chat_screen.composer.editor.insert)))
+        await self._begin_with(await self.push_screen_wait(FirstRunScreen(self.chat_screen.composer.editor.insert)))
 
     async def _begin_with(self, answer: "FirstStep") -> None:
         """Carry out the choice of the first screen."""
@@ -191,30 +192,6 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
             if answer != "builtin":
                 get_model(self, self.downloads, answer.name)
             await self.session.load(await self.session.disk.run(builtin))
-
-    def action_models(self, title: str = "Models", words: str = "") -> None:
-        info = self.session.info
-        section = "remote" if info is not None and info.engine == "remote" and not words else "disk"
-        self._chat_screen.run_guarded(self.choose_model(section, title, words), opens=True)
-
-    async def choose_model(self, section: str = "disk", title: str = "Models", words: str = "") -> None:
-        from localrun_tui.screens.models.models_screen import ModelsScreen
-
-        model = self.session.model
-        await self._load_from(ModelsScreen(section, model.held_bytes, title, words, model.path_in_use))
-
-    def action_downloads(self) -> None:
-        from localrun_tui.screens.downloads.downloads import DownloadsScreen
-
-        self._chat_screen.run_guarded(self._load_from(DownloadsScreen()), opens=True)
-
-    async def _load_from(self, screen: "Screen[ModelChoice | None]") -> None:
-        """Load the choice of a screen, if any; where that fails or is given up, the present model stays."""
-        from localrun_tui.state.continue_chat import load_instead
-
-        choice = await self.push_screen_wait(screen)
-        if choice is not None:
-            await load_instead(self.session, choice)
 
     # ---- keys and commands
 
@@ -236,58 +213,12 @@ class LocalrunApp(LineToasts, ToldCopies, PlainEnd):
         """Stop the answer; without one, quit at a second Ctrl+C."""
         now = time.monotonic()
         if self.session.answering:
-            self._chat_screen.run_guarded(self.session.stop())
+            self.chat_screen.run_guarded(self.session.stop())
         elif now - self._interrupted < _TWICE:
             await self.action_quit()
         else:
             self._interrupted = now
             self.notify("Ctrl+C again quits", timeout=_TWICE)
-
-    def action_change_theme(self) -> None:
-        from localrun_tui.screens.settings.theme_choice import choose_theme
-
-        self._chat_screen.run_guarded(choose_theme(self), opens=True)
-
-    def action_token(self) -> None:
-        from localrun_tui.screens.settings.token_question import ask_for_token
-
-        self._chat_screen.run_guarded(ask_for_token(self), opens=True)
-
-    def action_requests(self) -> None:
-        from localrun_tui.screens.requests.request_sources import OwnRequests
-        from localrun_tui.screens.requests.requests_screen import RequestsScreen
-
-        self.push_screen(RequestsScreen(OwnRequests(self.session.server)))
-
-    def action_help(self) -> None:
-        from localrun.chat.commands import commands_of
-        from localrun_tui.screens.help_screen import HelpScreen
-
-        commands = [(command.usage, f"{command.title}: {command.help}") for command in commands_of("app").values()]
-        self.push_screen(HelpScreen(groups(), commands))
-
-    def action_explain(self, topic: str = "") -> None:
-        from localrun_tui.screens.explain.explain_screen import ExplainScreen
-        from localrun_tui.screens.explain.measurable import measurable
-
-        session, model = self.session, self.session.model
-        explain = measurable(model.client, lambda: session.answering)
-        self.push_screen(ExplainScreen(model.info, model.held_bytes, explain, topic))
-
-    def action_settings(self) -> None:
-        self._chat_screen.run_guarded(self._change_settings(), opens=True)
-
-    async def _change_settings(self) -> None:
-        from localrun_tui.screens.models.load_again import reload_for
-        from localrun_tui.screens.settings.settings_screen import SettingsScreen
-
-        changed = await self.push_screen_wait(SettingsScreen(self._flags, self.session.info))
-        await reload_for(self, self.session, changed)
-
-    def action_precisions(self) -> None:
-        from localrun_tui.screens.models.load_again import choose_form
-
-        self._chat_screen.run_guarded(choose_form(self, self.session), opens=True)
 
     def action_command_palette(self) -> None:
         from localrun_tui.screens.palette import Palette
