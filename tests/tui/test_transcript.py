@@ -59,6 +59,8 @@ def test_the_mouse_selects_words_and_what_is_copied_is_said() -> None:
         await pilot.press("ctrl+c")
         await until(pilot, lambda: "read notes.txt twice" in app.clipboard)
         assert "what?" not in app.clipboard
+        await pilot.press("ctrl+c")  # nothing is selected any more
+        await until_text(pilot, "Ctrl+C again quits")
 
     drive(app, steps)
 
