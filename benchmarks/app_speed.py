@@ -45,9 +45,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=300)
     parser.add_argument("--rate", type=float, default=100.0, help="tokens a second")
-    parser.add_argument("--seconds", type=float, default=10.0, help="that the answer streams")
+    parser.add_argument("--seconds", type=float, default=10.0, help="that the answer streams, more than 2")
     parser.add_argument("--model", type=Path, help="a GGUF file, for `beside run`")
     options = parser.parse_args()
+    if options.seconds <= 2:
+        parser.error("keys are pressed for --seconds less 2: give more")
     first_frame()  # compiles what is not compiled yet
     frames = sorted(first_frame() for _ in range(options.rounds))
     took, cpu = statistics.median(frame[0] for frame in frames), statistics.median(frame[1] for frame in frames)

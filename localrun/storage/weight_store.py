@@ -23,7 +23,7 @@ from localrun.storage.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFi
 
 PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
-ERASED = ".erased"  # the end of a folder's name while it is removed
+LEAVING = ".leaving"  # the end of a folder's name while it is removed
 SPARE = 1 << 30  # bytes of the disk that are left for other programs; of a smaller disk 1 / SPARE_PART:
 SPARE_PART = 8
 KEPT_PART = 8  # of what the disk has free, for weights that memory holds, too
@@ -134,7 +134,7 @@ def erase_packed(models: Collection[PackedModel]) -> int:
     """Remove packed weights and return their bytes; processes that mapped them continue, and one that is writing some
     ends that, since their folder is moved out of its way first. Raises OSError."""
     for model in models:
-        gone = model.folder.with_name(f"{model.folder.name}{ERASED}")
+        gone = model.folder.with_name(f"{model.folder.name}{LEAVING}")
         with suppress(FileNotFoundError):  # another process erases them
             shutil.rmtree(gone, ignore_errors=True)
             model.folder.rename(gone)
