@@ -6,6 +6,7 @@ from itertools import takewhile
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
+from localrun.base.sentence import sentence
 from localrun.base.units import ms
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import POLICIES, OverflowPlan, plan_for, reserve_of, turn_sizes
@@ -32,8 +33,8 @@ def describe_too_long(
     if not total or not ctx:  # a server that does not count, or so long a text that nobody counted it to its end
         begun = len(chat.visible(question)) > 1
         plans: dict[Policy, OverflowPlan] = {"drop": OverflowPlan(False, 0)} if begun else {}
-        text = f"{error.message[:1].upper()}{error.message[1:]}."
-        return TooLong("This is too long for the model", text, plans, {way: POLICIES[way][1] for way in plans})
+        title, words = "This is too long for the model", {way: POLICIES[way][1] for way in plans}
+        return TooLong(title, sentence(error.message), plans, words)
     ways: tuple[Policy, ...] = ("drop", "roll") if info and info.can_roll else ("drop",)
     reserve = reserve_of(ctx, max_tokens)
     plans = {way: plan_for(chat, question, ctx, way, reserve, total) for way in ways}

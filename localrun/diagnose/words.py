@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from localrun.base.sentence import sentence
 from localrun.base.units import gib, ms, percent
 from localrun.diagnose.diagnosis import Cause, Diagnosis
 from localrun.diagnose.facts import Facts
@@ -62,7 +63,7 @@ def summary(found: Diagnosis, facts: Facts) -> str:
     """One plain sentence about an answer: why it is slow, or that it is not; empty where that cannot be told."""
     why = plainly(found, facts)
     if why:
-        return f"{why[:1].upper()}{why[1:]}."
+        return sentence(why)
     if found.slow or facts.n_steps < FEWEST_STEPS or not facts.stages.get("decode"):
         return ""
     return "It began soon and was written faster than one reads."

@@ -6,6 +6,7 @@ from typing import Any
 from textual.content import Content
 
 from localrun.base.sanitize import clean
+from localrun.base.sentence import sentence
 from localrun.base.units import ms, tps
 from localrun.diagnose.diagnosis import SHORT_WAIT_MS, Diagnosis, diagnose
 from localrun.diagnose.draft_words import draft_words
@@ -99,8 +100,6 @@ def draft_lines(stats: Mapping[str, Any], width: int) -> list[Content]:
 
 
 def _advice(advice: DiagnosisWords, width: int) -> list[Content]:
-    why = f"{advice.why[:1].upper()}{advice.why[1:]}."
-    lines = [Content.styled(advice.title, "bold $text-warning"), *wrap(Content(clean(why)), width)]
-    if advice.remedy:
-        lines += wrap(Content(clean(f"{advice.remedy[:1].upper()}{advice.remedy[1:]}.")), width)
-    return lines
+    sentences = [sentence(words) for words in (advice.why, advice.remedy) if words]
+    told = [line for one in sentences for line in wrap(Content(clean(one)), width)]
+    return [Content.styled(advice.title, "bold $text-warning"), *told]
