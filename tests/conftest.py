@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from localrun_testing import shared_folder
+from localrun_testing.kept import remove_unused
 from localrun_testing.rewritten import rewrite_a_part
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     that last as long as the run."""
     gc.disable()
     rewrite_a_part(session.config)
+    if not hasattr(session.config, "workerinput"):
+        remove_unused()
     try:
         return (yield)
     finally:

@@ -1,9 +1,10 @@
 """What tests keep is made once for each content."""
 
+import os
 from pathlib import Path
 
 import pytest
-from localrun_testing.kept import kept
+from localrun_testing.kept import kept, remove_unused
 
 
 def test_it_is_made_once_and_again_for_other_content(tmp_path: Path) -> None:
@@ -37,3 +38,16 @@ def test_a_folder_is_kept_like_a_file(tmp_path: Path) -> None:
     first, again = (kept(make, "a", folder=tmp_path) for _ in range(2))
     assert first == again
     assert [path.name for path in first.iterdir()] == ["inside"]
+
+
+def test_what_was_not_used_for_a_month_is_removed(tmp_path: Path) -> None:
+    def make(path: Path) -> None:
+        path.mkdir()
+        (path / "inside").write_text("x")
+
+    old, used = kept(make, "old", folder=tmp_path), kept(lambda path: path.write_text("x"), "used", folder=tmp_path)
+    for path in (old, used):
+        os.utime(path.with_suffix(".lock"), (0, 0))
+    kept(make, "used", folder=tmp_path)
+    remove_unused(tmp_path)
+    assert sorted(tmp_path.iterdir()) == [used, used.with_suffix(".lock")]
