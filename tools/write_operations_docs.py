@@ -23,8 +23,8 @@ R is the number of rows, one for each token of the step; L is the number of thos
 an earlier operation gave. A `Packed` is a matrix in the backend's layout, a `Vector` f32 numbers, a `LinearWeight` a
 matrix [n_out, n_in] with its bias [n_out] or None and the scale of its products.
 
-This page is made by `python -m tools.write_operations_docs` from `instructions.py`, `recurrent.py` and `encoder.py`
-in `localrun/ops`; change those.
+This page is made by `python -m tools.write_operations_docs` from `instructions.py`, `recurrent.py`, `latent.py` and
+`encoder.py` in `localrun/ops`; change those.
 
 | operation | kernels | torch |
 |---|---|---|

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
+from localrun.ops.latent import HeadLinear
 from localrun.ops.recording import Recording
 
 
@@ -38,6 +39,8 @@ def experts_read(op: Moe) -> float:
 def _numbers(op: Instruction, *, whole: bool) -> float:
     if isinstance(op, Linear):
         return sum(weight.packed.n_rows * weight.packed.n_cols for weight in op.weights)
+    if isinstance(op, HeadLinear):
+        return op.weight.packed.n_rows * op.weight.packed.n_cols
     if isinstance(op, LogitsOf):
         return op.weight.n_rows * op.weight.n_cols
     if isinstance(op, Moe):

@@ -12,7 +12,7 @@ class CacheLayer:
     n_heads: int
     n_kv_heads: int
     head_dim: int
-    value_dim: int | None = None  # None: as many as head_dim; otherwise values are the first dims of keys
+    value_dim: int | None = None  # None: as many as head_dim; otherwise values are the first dims of keys, stored alone
     state_size: int = 0  # f32 numbers of a recurrent layer's state; it has no keys and values
 
 

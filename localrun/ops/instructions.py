@@ -1,5 +1,5 @@
 """Instructions: every operation of a step with its operands. Those with a state are in `recurrent.py`, those of
-encoders in `encoder.py`.
+latent attention in `latent.py`, those of encoders in `encoder.py`.
 
 The decoder gives them to a recorder once; the reference executes them as they are, the native library translates them
 into its own. An operand that changes from step to step is a Slot while a program is recorded and what a backend
@@ -12,7 +12,10 @@ from typing import ClassVar, TypeAlias, get_args
 
 from localrun.base.dataclass import dataclass
 from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
+from localrun.ops.latent import HeadLinear, LatentAppend
 from localrun.ops.layouts import Packed, Vector
+from localrun.ops.linear_weight import LinearWeight as LinearWeight
+from localrun.ops.linear_weight import LowRank as LowRank
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import LinearActivation, QKNorm, Routing, Value
 
@@ -22,30 +25,6 @@ class Slot:
     """The future result of a recorded operation."""
 
     index: int
-
-
-@dataclass(frozen=True, slots=True)
-class LowRank:
-    """Addition of an adapter to the products of a matrix: scale · B (A a), with `a` in f32 (LoRA: Hu et al. 2021)."""
-
-    a: Packed  # [rank, n_in]
-    b: Packed  # [n_out, rank]
-    scale: float
-
-
-@dataclass(frozen=True, slots=True)
-class LinearWeight:
-    """A matrix and what is done to its products: y = scale · (W a) + its adapters + bias.
-
-    With `gather` column i of the matrix is multiplied with number gather[i] of a row; adapters read rows as they are.
-    Of experts that lie one after the other, each may have a scale of its own, and none has adapters.
-    """
-
-    packed: Packed  # [n_out, n_in]
-    bias: Vector | None = None  # [n_out]
-    scale: float | Vector = 1.0  # a Vector is [n_experts]
-    adapters: tuple[LowRank, ...] = ()
-    gather: Vector | None = None  # of int32 [n_in]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +113,8 @@ class RopeAppend:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Attention of every row over the stored keys of its sequence -> f32 [R, n_heads · head_dim].
+    """Attention of every row over the stored keys of its sequence -> f32 [R, n_heads · head_dim], or [R, n_heads ·
+    value_dim] where a layer's values are the first dims of its keys.
 
     A query at p sees key t iff t <= p, and p - t < window where there is one. Scores are scale · q·k, then
     softcap · tanh(score / softcap). `sinks` [n_heads] are learned scores that join the softmax and add no value.
@@ -283,6 +263,8 @@ Instruction: TypeAlias = (
     | Linear
     | RopeAppend
     | Attention
+    | HeadLinear
+    | LatentAppend
     | SigmoidMul
     | GeluMul
     | Scale

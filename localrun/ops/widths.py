@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, Embed, GeluMul, Instruction, Linear, LogitsOf
+from localrun.ops.latent import HeadLinear, LatentAppend
 from localrun.ops.recording import Recorded
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
@@ -33,6 +34,11 @@ def result_widths(op: Instruction, reads: Mapping[str, int], layers: Sequence[Ca
     if isinstance(op, Attention):
         place = layers[op.layer]
         return (place.n_heads * (place.value_dim or place.head_dim),)
+    if isinstance(op, HeadLinear):
+        return (op.weight.packed.n_rows,)
+    if isinstance(op, LatentAppend):
+        place = layers[op.layer]
+        return (place.n_heads * place.head_dim,)
     if isinstance(op, ShortConv):
         return (reads["x"] // (3 if op.gated else 1),)
     if isinstance(op, GatedDeltaRule):

@@ -12,6 +12,8 @@ import pytest
 import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.kv_cases import Blocks, reference_for, sizes, step
+from localrun_testing.latent_cases import LatentCase
 from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -90,6 +92,22 @@ def test_operations_of_torch_in_a_step_of_one_row(model: str, tmp_path: Path, mo
     ]
     assert len(found) == len(expected) > 0
     assert sum(found) == pytest.approx(sum(expected), rel=0.25)
+
+
+def test_operations_of_torch_in_latent_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = LatentCase(n_tokens=130)
+    executor = reference_for(case)
+    blocks = Blocks.of(case, executor, *sizes(case), seed=0, poison=False)
+    step(case, executor, blocks.view(0, 129), 0, 129)
+    found = {}
+    for name in ("head_linear", "latent_append", "attention"):
+        with counted(monkeypatch, name) as found[name]:
+            step(case, executor, blocks.view(129, 130), 129, 1)
+    assert found["head_linear"] == pytest.approx([module.HEAD_OPS] * 2, rel=0.25)
+    assert found["latent_append"] == pytest.approx([module.LATENT_OPS], rel=0.25)
+    assert found["attention"] == pytest.approx(
+        [module.ATTENTION_OPS + 3 * module.BLOCK_OPS], rel=0.3
+    )  # values take none
 
 
 def test_decoding_a_matrix() -> None:

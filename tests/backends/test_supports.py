@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from localrun_testing.latent_cases import LatentCase
 from localrun_testing.small_model import CONV, FULL, small_model
 
 from localrun.backends.cuda.translator import CudaTranslator
-from localrun.backends.gpu.supports import BOTH, MIXTURES, SUPPORTS, kernels_on, left_to_torch
+from localrun.backends.gpu.supports import BOTH, LATENTS, MIXTURES, SUPPORTS, kernels_on, left_to_torch
 from localrun.backends.gpu.translator import Translator
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.backends.registry import BACKENDS
@@ -14,6 +15,8 @@ from localrun.model.config import LayerSpec, Mixture
 from localrun.model.recording import record_shapes
 from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.instructions import INSTRUCTIONS
+from localrun.ops.layouts import F32
+from localrun.ops.recording import Recording, record_instructions
 from localrun.ops.types import Routing
 
 MOE = replace(FULL, mixture=Mixture(640, Routing(2)))  # experts beyond the most
@@ -54,3 +57,10 @@ def test_parts_are_named(layers: tuple[LayerSpec, ...], parts: tuple[str, ...], 
 def test_tables_that_stay_in_their_file_are_torchs() -> None:
     config = small_model((replace(FULL, head_dim=16),)).config
     assert left_to_torch(record_shapes(replace(config, per_layer_size=16)), "cuda") == (TABLES,)
+
+
+@pytest.mark.parametrize("backend", BOTH)
+def test_latent_attention_is_torchs_under_one_name(backend: str) -> None:
+    case = LatentCase()
+    model = Recording(record_instructions(case.forward(F32)), (case.layer,))
+    assert left_to_torch(model, backend) == (LATENTS,)

@@ -23,6 +23,7 @@ from localrun.ops.instructions import (
     SigmoidMul,
     Xielu,
 )
+from localrun.ops.latent import HeadLinear, LatentAppend
 from localrun.ops.layouts import MAPPED
 from localrun.ops.recording import Recording
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
@@ -32,6 +33,7 @@ MAX_HEAD_DIM = 512
 MAX_KEYS = 640  # experts and their groups: for eight rows they lie in the shared memory of a block
 MIXTURES = "mixtures of experts"
 HEADS = "attention of heads of {0.head_dim}"
+LATENTS = "latent attention"
 
 
 def always(op: Instruction, place: CacheLayer) -> bool:
@@ -77,6 +79,8 @@ SUPPORTS: Mapping[type[Instruction], Support] = {
         "embeddings of every layer, which stay in their file", fits=lambda op, place: op.weight.layout is not MAPPED
     ),
     AddImageRows: Support("images", on=()),
+    HeadLinear: Support(LATENTS, on=()),
+    LatentAppend: Support(LATENTS, on=()),
     Norm: Support(),
     SigmoidMul: Support(),
     GeluMul: Support(),
@@ -117,9 +121,13 @@ def left_to_torch(model: Recording, backend: str) -> tuple[str, ...]:
     """The parts of a model that have no kernels yet, named for the user, in the order of the table."""
     parts = set[tuple[int, str]]()
     for op in ops_of_torch(model, backend):
-        part = SUPPORTS[type(op)].part.format(place_of(op, model.layers))
-        parts.add((list(SUPPORTS).index(type(op)), part))
+        parts.add((list(SUPPORTS).index(type(op)), part_of(op, place_of(op, model.layers))))
     return tuple(dict.fromkeys(part for _, part in sorted(parts)))
+
+
+def part_of(op: Instruction, place: CacheLayer) -> str:
+    """The part of a model that an instruction belongs to, named for the user."""
+    return SUPPORTS[type(op)].part.format(place) if place.value_dim is None else LATENTS
 
 
 def reads_in_bulk(model: Recording, backend: str) -> bool:

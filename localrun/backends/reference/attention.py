@@ -36,7 +36,7 @@ def attend(
     sinks: Tensor | None = None,
     sink_query: Tensor | None = None,
 ) -> Tensor:
-    """q [R, n_heads, d], keys and values [T, n_kv_heads, d], mask [R, T] -> [R, n_heads, d].
+    """q [R, n_heads, d], keys [T, n_kv_heads, d], values [T, n_kv_heads, e], mask [R, T] -> [R, n_heads, e].
 
     With `sink_query`, shaped as q, the first 64 keys are block 0 and scored with it. A hidden key may hold anything.
     """
@@ -57,7 +57,7 @@ def attend(
     broken = ~torch.isfinite(values).all(-1)  # [T, n_kv_heads]: of these only a query that sees one becomes NaN
     out = torch.einsum("rkgt,tkd->rkgd", weights, values.masked_fill(broken[..., None], 0.0))
     sees_broken = mask.float() @ broken.float() > 0  # [R, n_kv_heads]
-    return out.masked_fill(sees_broken[..., None, None], torch.nan).reshape(q.shape)
+    return out.masked_fill(sees_broken[..., None, None], torch.nan).flatten(1, 2)
 
 
 def attend_all(q: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:

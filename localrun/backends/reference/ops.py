@@ -36,6 +36,7 @@ from localrun.ops.instructions import (
 )
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
+from localrun.ops.latent import HeadLinear, LatentAppend
 from localrun.ops.layouts import F32, Packed, on_device
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import CLAMP, SLOPE, LinearActivation
@@ -173,7 +174,7 @@ class ReferenceOps:
 
     def attention(self, op: Attention) -> tuple[Tensor]:
         assert op.window is None or op.sink_window is None
-        codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
+        codec, out = self.pool.codecs[op.layer], self.attention_rows(op)
         reach = self.reach_in(op)
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(op.layer, index)
@@ -189,9 +190,36 @@ class ReferenceOps:
                     out[tile] = attend(op.q[tile], keys, values, mask, op.scale, op.softcap, op.sinks, sink_q)
         return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
 
+    def attention_rows(self, op: Attention) -> Tensor:
+        """Room for the results, [R, n_heads, dims of a value]."""
+        place = self.pool.layers[op.layer]
+        return torch.empty(*op.q.shape[:2], place.value_dim or place.head_dim, device=self.device)
+
     def reach_in(self, op: Attention) -> Tensor:
         """The last position that each row sees, [R]."""
         return self.reach if op.spans else self.positions
+
+    def head_linear(self, op: HeadLinear) -> tuple[Tensor]:
+        weight, shape = op.weight, (op.n_heads, -1)
+        assert not weight.adapters, "matrices of heads have none"
+        x = op.x.unflatten(-1, shape)
+        matrices = weight.packed.unpack(0, weight.packed.n_rows).unflatten(0, shape)  # [n_heads, n_out, n_in]
+        y = self.times_heads(x if weight.gather is None else x[..., weight.gather], matrices)
+        y = y * (weight.scale if isinstance(weight.scale, float) else weight.scale[:, None])
+        return ((y if weight.bias is None else y + weight.bias.unflatten(0, shape)).flatten(1),)
+
+    def times_heads(self, x: Tensor, matrices: Tensor) -> Tensor:
+        """Each head of x [R, n_heads, n_in] times its matrix -> [R, n_heads, n_out]"""
+        return torch.einsum("rhi,hoi->rho", x, matrices)
+
+    def latent_append(self, op: LatentAppend) -> tuple[Tensor]:
+        q, q_rope = (x.unflatten(-1, (self.pool.layers[op.layer].n_heads, -1)) for x in (op.q, op.q_rope))
+        k_rope = op.k_rope[:, None]
+        if op.rope is not None:
+            q_rope, k_rope = (rotate(x, *self.cos_sin[op.rope]) for x in (q_rope, k_rope))
+        self.pool.append(op.layer, torch.cat((op.latent[:, None], k_rope), dim=-1))
+        query = torch.cat((q, q_rope), dim=-1)
+        return (query if self.query_scale is None else query * self.query_scale,)
 
     def sigmoid_mul(self, op: SigmoidMul) -> tuple[Tensor]:
         return (op.x * op.gate.sigmoid(),)

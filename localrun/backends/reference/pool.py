@@ -64,10 +64,11 @@ class BlockStore:
         self.block_bytes = sum(plane[:1].nbytes for plane in self.planes) if n_blocks else 0
         self.nbytes = n_blocks * self.block_bytes
 
-    def write(self, where: Where, k: Tensor, v: Tensor) -> None:
-        """Encode and store k and v, f32 [..., n_kv_heads, head_dim]."""
+    def write(self, where: Where, k: Tensor, v: Tensor | None) -> None:
+        """Encode and store k and v, f32 [..., n_kv_heads, head_dim]; v is None where values are a part of the keys."""
+        assert (v is None) == (self.value_dim is not None)
         self.keys.put(where, encode(k, self.keys.bits))
-        if self.value_dim is None:
+        if v is not None:
             self.values.put(where, encode(v, self.values.bits))
 
     def read(self, where: Where) -> tuple[Tensor, Tensor]:
@@ -202,11 +203,12 @@ class KVPool:
             blocks = [sequence.ring_block(group, number) for _, number, sequence in places if ring]
             self.ring_of_row.append(self._index(blocks) if ring else None)
 
-    def append(self, layer: int, k: Tensor, v: Tensor) -> None:
-        """Store k and v [R, n_kv_heads, head_dim] of the step's rows in both forms."""
+    def append(self, layer: int, k: Tensor, v: Tensor | None = None) -> None:
+        """Store k and v [R, n_kv_heads, head_dim] of the step's rows in both forms; latents have no v."""
         place = self.layers[layer]
         rows, blocks = self.written[place.group]
-        self.store(place.group, ring=False).write((blocks, place.index, self.offsets[rows]), k[rows], v[rows])
+        coded, where = self.store(place.group, ring=False), (blocks, place.index, self.offsets[rows])
+        coded.write(where, k[rows], None if v is None else v[rows])
         ring, ring_of_row = self.ring[place.group], self.ring_of_row[place.group]
         if ring is not None and ring_of_row is not None:
             ring.write((ring_of_row, place.index, self.offsets), k, v)

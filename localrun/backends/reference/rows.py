@@ -42,8 +42,11 @@ class RowReferenceOps(ReferenceOps):
     def times(self, x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
         return torch.cat([F.linear(row, matrix, bias) for row in x.split(1)])
 
+    def times_heads(self, x: Tensor, matrices: Tensor) -> Tensor:
+        return torch.cat([super(RowReferenceOps, self).times_heads(row, matrices) for row in x.split(1)])
+
     def attention(self, op: Attention) -> tuple[Tensor]:
-        codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
+        codec, out = self.pool.codecs[op.layer], self.attention_rows(op)
         reach = self.reach_in(op)
         shape = (self.pool.layers[op.layer].n_kv_heads, -1)  # query heads that share keys stand together
 
@@ -84,7 +87,10 @@ class RowReferenceOps(ReferenceOps):
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """Keys and values [n_kv_heads, 64, d]; `mask` [64] says which are seen: a hidden slot may hold anything."""
+    """Keys [n_kv_heads, 64, d] and values [n_kv_heads, 64, e].
+
+    `mask` [64] says which are seen: a hidden slot may hold anything.
+    """
 
     number: int
     keys: Tensor
@@ -104,7 +110,7 @@ class Query:
     sinks: Tensor | None
 
     def flash_attend(self, blocks: Iterable[KeyBlock]) -> Tensor:
-        """Attention over `blocks`, ascending -> [n_kv_heads, group, d]."""
+        """Attention over `blocks`, ascending -> [n_kv_heads, group, e]."""
         units: dict[int, SoftmaxState] = {}
         for block in blocks:
             state = self.state(block)
@@ -114,7 +120,7 @@ class Query:
         for state in others:
             total = merge(total, state)
         if self.sinks is not None:
-            total = merge(total, (self.sinks, torch.ones_like(self.sinks), torch.zeros_like(self.q)))
+            total = merge(total, (self.sinks, torch.ones_like(self.sinks), torch.zeros_like(total[2])))
         return total[2] / total[1].unsqueeze(-1)
 
     def state(self, block: KeyBlock) -> SoftmaxState:

@@ -31,16 +31,18 @@ class LargestWidths:
 
 @lru_cache(maxsize=8)
 def sizes_of(model: Recording) -> LargestWidths:
-    """Six rows of the residual stream, four within the widest network, and what experts give of a row."""
+    """Six rows of the residual stream, four within the widest network, what experts give of a row, and of latent
+    attention a query and its result, each in two forms."""
     ops = [each.instruction for each in model.instructions]
     head, moes = ops[-1], [op for op in ops if isinstance(op, Moe)]
     assert isinstance(head, LogitsOf)
     networks = [op.experts for op in moes] + [op.shared.expert for op in moes if op.shared]
     inner = [network.down.packed.n_cols for network in networks]
     inner += [op.weights[0].packed.n_rows for op in ops if isinstance(op, Linear) and op.act != "none"]
+    absorbed = (place.n_heads * (place.head_dim + place.value_dim) for place in model.layers if place.value_dim)
     hidden, most_used = head.weight.n_cols, max((op.router.routing.n_used for op in moes), default=1)
     return LargestWidths(
-        activations=(6 + most_used - 1) * hidden + 4 * max(inner, default=0),
+        activations=(6 + most_used - 1) * hidden + 4 * max(inner, default=0) + 2 * max(absorbed, default=0),
         logits=head.weight.n_rows,
         keys=max(place.n_kv_heads * place.head_dim for place in model.layers),
         n_heads=max(model.layers, key=lambda place: place.n_heads * place.head_dim).n_heads,
