@@ -1,4 +1,4 @@
-// Instructions of the step program (program.h), one structure each. Mirrored in abi.py and abi_recurrent.py of
+// Instructions of the step program (program.h), one structure each. Mirrored in abi.py, abi_latent.py and abi_recurrent.py of
 // localrun/backends/cpu.
 #pragma once
 #include "values.h"
@@ -9,7 +9,7 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
   LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_OP_XIELU,
-  LR_OP_ADD_IMAGE_ROWS, LR_OP_CLAMP, LR_N_OPS };
+  LR_OP_ADD_IMAGE_ROWS, LR_OP_CLAMP, LR_OP_HEAD_LINEAR, LR_OP_LATENT_APPEND, LR_N_OPS };
 
 typedef struct {
   const lr_matrix* weight;
@@ -263,6 +263,30 @@ typedef struct {
   int32_t reserved;
 } lr_selective_scan;
 
+// Every head of a row times a matrix of its own.
+typedef struct {
+  const lr_value* x;       // [n_heads · n_in]
+  const int32_t* order;    // [n_in]: weights have their columns in this order; null: as heads are
+  lr_value* a;             // [n_in]: heads of rows, those of one head together, in the formats that weights read
+  const lr_matrix* weight; // [n_heads · n_out][n_in]
+  const float* bias;       // [n_heads · n_out] or null
+  const float* scale;      // [n_heads], as of lr_linear
+  lr_value* out;           // [n_heads · n_out]
+  int32_t n_heads;
+  int32_t reserved;
+} lr_head_linear;
+
+// The key of a row is its latent, then k_rope, turned; q and q_rope are put together so, head by head.
+typedef struct {
+  const lr_value* q;       // [n_heads · value_dim]
+  const lr_value* q_rope;  // [n_heads · (head_dim - value_dim)]
+  const lr_value* latent;  // [value_dim]
+  const lr_value* k_rope;  // [head_dim - value_dim]
+  lr_value* out;           // [n_heads · head_dim]
+  int32_t layer;
+  int32_t rope;            // rope kind, -1: none
+} lr_latent_append;
+
 typedef struct {
   int32_t op;
   int32_t reserved;
@@ -289,5 +313,7 @@ typedef struct {
     lr_xielu xielu;
     lr_add_image_rows add_image_rows;
     lr_clamp clamp;
+    lr_head_linear head_linear;
+    lr_latent_append latent_append;
   };
 } lr_instruction;

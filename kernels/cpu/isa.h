@@ -13,6 +13,13 @@ typedef struct {
   void (*get_codes)(const void* head, int32_t head_dim, int32_t slot, lr_kv_codes* k, lr_kv_codes* v);
 } lr_kv_layout;
 
+// The same of latents, which are keys alone. value_dim: the dims of a key that are its value, too.
+typedef struct {
+  int64_t (*bytes)(int32_t key_dim);
+  void (*put)(void* block, int32_t key_dim, int32_t value_dim, int32_t slot, const float* key);
+  void (*get)(const void* block, int32_t key_dim, int32_t value_dim, int32_t slot, float* key);
+} lr_latent_layout;
+
 // What the machine is measured with (runtime/probe.inc).
 typedef struct {
   void (*read)(const void* start, int64_t bytes);
@@ -31,6 +38,7 @@ struct lr_kernels {
   const char* arithmetic;             // the name of one in matmul/arithmetic.h
   const lr_op_kernels* op[LR_N_OPS];  // by LR_OP_*; null: not in this unit
   const lr_kv_layout* kv[LR_N_KV];    // by LR_KV_*
+  const lr_latent_layout* latents[LR_N_LATENTS];  // likewise
   int32_t code_format;                // of activations for quantized weights: LR_FORMAT_Q8 or Q16
   int32_t bf16_format;                // of activations for bf16 weights: LR_FORMAT_BF16, or 0 where f32 is read
   const lr_probe_kernels* probe;

@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 25
+#define LR_ABI_VERSION 26
 // Goes up with every change of how anything is rounded or stored, but for the arithmetic of an instruction set: that has a name.
 #define LR_NUMERICS_VERSION 5
 
@@ -65,7 +65,7 @@ LR_API void lr_program_destroy(lr_executor* executor);
 LR_API int lr_program_run(lr_executor* executor, const lr_step* step);
 // Bytes that attention keeps between its two phases, at most, in a step with this many sequences of `length` tokens, all
 // but one of them with one row.
-LR_API int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_sequences, int32_t length);
+LR_API int64_t lr_attention_bytes(int32_t n_heads, int32_t value_dim, int32_t n_sequences, int32_t length);
 // Seconds spent in each instruction since timing was last set; setting clears them.
 LR_API void lr_program_set_timing(lr_executor* executor, int32_t on);
 LR_API int lr_program_timings(const lr_executor* executor, double* seconds, int32_t n_instructions);
@@ -99,6 +99,12 @@ LR_API int lr_kv_import_codes(int32_t codec, int32_t n_kv_heads, int32_t head_di
                               const lr_kv_codes* k, const lr_kv_codes* v);
 LR_API int lr_kv_export_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, const void* block, int32_t slot,
                               int32_t n, lr_kv_codes* k, lr_kv_codes* v);
+// The same of latents: keys [n][key_dim], of which the first value_dim numbers are values.
+LR_API int64_t lr_latent_block_bytes(int32_t codec, int32_t key_dim, int32_t value_dim);
+LR_API int lr_latent_import(int32_t codec, int32_t key_dim, int32_t value_dim, void* block, int32_t slot, int32_t n,
+                            const float* keys);
+LR_API int lr_latent_export(int32_t codec, int32_t key_dim, int32_t value_dim, const void* block, int32_t slot, int32_t n,
+                            float* keys);
 LR_API int lr_kv_copy_block(void* pool, int64_t block_bytes, int32_t from, int32_t to);
 
 // Zeroes memory, each part on the thread that gets to it first.

@@ -6,8 +6,8 @@
 #include "instructions.h"
 
 // F16: stored as bf16 where a unit multiplies it, else IEEE half. From Q8 on keys and values are coded, and kept in 16 bits
-// beside their codes for as long as rows read them so.
-enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
+// beside their codes for as long as rows read them so; latents are not.
+enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV, LR_N_LATENTS = LR_KV_Q8 };
 
 typedef struct {
   void* pool;           // block b of the layer's group begins at pool + b·block_bytes; this layer at + layer_offset
@@ -23,6 +23,8 @@ typedef struct {
   int32_t n_heads, n_kv_heads, head_dim;
   int32_t codec;
   int32_t state_size;  // floats of a recurrent layer, which has no heads and no codec; 0: keys and values
+  int32_t value_dim;   // of latents, which are keys alone: values are their first dims; 0: keys and values of head_dim
+  int32_t reserved;
 } lr_cache_layer;
 
 // Block b of a sequence holds its positions 64·b … 64·b + 63. A row at p reads the 16-bit copy of blocks p / 64 and 0,

@@ -6,6 +6,7 @@
 #define LR_STRIDE 256        // elements that rows of an arena buffer are rounded up to
 #define LR_SPLIT_BLOCKS 8     // blocks of one online softmax before states are merged: splits of 512 positions
 #define LR_MAX_HEAD_DIM 512
+#define LR_MAX_KEY_DIM 576   // of a latent and what is turned beside it
 #define LR_MAX_HEADS 4096
 #define LR_MAX_WEIGHTS 4     // matrices of one linear
 #define LR_MAX_CANDIDATES 256

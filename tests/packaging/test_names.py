@@ -10,7 +10,7 @@ from localrun.backends.cpu.abi import AnyOp
 
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 60
-ABI = {f"localrun/backends/cpu/{name}.py" for name in ("abi", "abi_recurrent", "abi_step", "abi_values")}
+ABI = {f"localrun/backends/cpu/{name}.py" for name in ("abi", "abi_latent", "abi_recurrent", "abi_step", "abi_values")}
 # Structures of the C ABI are called as what they are translated from, and are used as `abi.Name`.
 MIRRORED = {kind.__name__ for _, kind, *_ in AnyOp._fields_} | {"Candidates", "Instruction", "Value"}
 

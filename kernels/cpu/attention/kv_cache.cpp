@@ -1,5 +1,5 @@
 // Blocks of keys and values as the rest of the program sees them: sizes, and plain values in and out.
-#include "isa.h"
+#include "runtime/check.h"
 
 #include <string.h>
 
@@ -9,6 +9,11 @@ const lr_kv_layout* layout_of(int32_t codec, int32_t n_kv_heads, int32_t head_di
   if (codec < 0 || codec >= LR_N_KV || n_kv_heads < 1 || n_kv_heads > LR_MAX_HEADS) return nullptr;
   if (head_dim < 8 || head_dim > LR_MAX_HEAD_DIM || head_dim % 8) return nullptr;
   return lr_current_kernels()->kv[codec];
+}
+
+const lr_latent_layout* latents_of(int32_t codec, int32_t key_dim, int32_t value_dim) {
+  if (codec < 0 || codec >= LR_N_LATENTS || !good_latent(key_dim, value_dim)) return nullptr;
+  return lr_current_kernels()->latents[codec];
 }
 
 bool in_block(int32_t slot, int32_t n) { return slot >= 0 && n >= 0 && slot <= LR_BLOCK_TOKENS - n; }
@@ -61,6 +66,27 @@ int lr_kv_export_codes(int32_t codec, int32_t n_kv_heads, int32_t head_dim, cons
     const void* head = (const char*)block + i % n_kv_heads * layout->head_bytes(head_dim);
     layout->get_codes(head, head_dim, slot + i / n_kv_heads, k + i, v + i);
   }
+  return LR_OK;
+}
+
+int64_t lr_latent_block_bytes(int32_t codec, int32_t key_dim, int32_t value_dim) {
+  const lr_latent_layout* layout = latents_of(codec, key_dim, value_dim);
+  return layout ? layout->bytes(key_dim) : -1;
+}
+
+int lr_latent_import(int32_t codec, int32_t key_dim, int32_t value_dim, void* block, int32_t slot, int32_t n,
+                     const float* keys) {
+  const lr_latent_layout* layout = latents_of(codec, key_dim, value_dim);
+  if (!layout || !block || !keys || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n; i++) layout->put(block, key_dim, value_dim, slot + i, keys + (int64_t)i * key_dim);
+  return LR_OK;
+}
+
+int lr_latent_export(int32_t codec, int32_t key_dim, int32_t value_dim, const void* block, int32_t slot, int32_t n,
+                     float* keys) {
+  const lr_latent_layout* layout = latents_of(codec, key_dim, value_dim);
+  if (!layout || !block || !keys || !in_block(slot, n)) return LR_BAD_ARGUMENT;
+  for (int32_t i = 0; i < n; i++) layout->get(block, key_dim, value_dim, slot + i, keys + (int64_t)i * key_dim);
   return LR_OK;
 }
 

@@ -31,8 +31,8 @@ typedef struct {
 // every split and query row until they are merged; a sequence whose states would go beyond these bytes is not split.
 #define LR_SPLIT_ROWS 15
 #define LR_SPLIT_STATES_BYTES (32 << 20)
-static inline int64_t lr_split_state_bytes(int32_t head_dim) {
-  return ((head_dim + 15) / 16 * 16 + 16) * (int64_t)sizeof(float);
+static inline int64_t lr_split_state_bytes(int32_t value_dim) {
+  return ((value_dim + 15) / 16 * 16 + 16) * (int64_t)sizeof(float);
 }
 
 typedef struct {

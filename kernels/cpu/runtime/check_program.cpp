@@ -23,11 +23,21 @@ bool has_room(const lr_kv_pool* pool, int64_t bytes) {
   return pool->layer_offset >= 0 && pool->layer_offset + bytes <= pool->block_bytes;
 }
 
+int32_t value_dim_of(const lr_cache_layer* layer) { return layer->value_dim ? layer->value_dim : layer->head_dim; }
+
+int check_latents(const lr_cache_layer* layer, const lr_kernels* kernels) {
+  if (layer->n_kv_heads != 1) return LR_BAD_ARGUMENT;
+  if (!good_latent(layer->head_dim, layer->value_dim) || layer->codec < 0 || layer->codec >= LR_N_LATENTS)
+    return LR_UNSUPPORTED;
+  return has_room(&layer->blocks, kernels->latents[layer->codec]->bytes(layer->head_dim)) ? LR_OK : LR_BAD_ARGUMENT;
+}
+
 int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
   if (layer->group < 0 || layer->state_size < 0) return LR_BAD_ARGUMENT;
   if (layer->state_size) return has_room(&layer->blocks, 4 * (int64_t)layer->state_size) ? LR_OK : LR_BAD_ARGUMENT;
   if (layer->n_kv_heads < 1 || layer->n_heads > LR_MAX_HEADS || layer->n_heads < 1) return LR_BAD_ARGUMENT;
-  if (layer->n_heads % layer->n_kv_heads) return LR_BAD_ARGUMENT;
+  if (layer->n_heads % layer->n_kv_heads || layer->value_dim < 0) return LR_BAD_ARGUMENT;
+  if (layer->value_dim) return check_latents(layer, kernels);
   if (layer->head_dim < 8 || layer->head_dim > LR_MAX_HEAD_DIM || layer->head_dim % 8) return LR_UNSUPPORTED;
   if (layer->codec < 0 || layer->codec >= LR_N_KV || !kernels->kv[layer->codec]) return LR_UNSUPPORTED;
   const auto bytes = [&](int32_t codec) { return layer->n_kv_heads * kernels->kv[codec]->head_bytes(layer->head_dim); };
@@ -92,6 +102,7 @@ bool good_logits(const lr_logits* op) {
 bool good_rope_append(const lr_rope_append* op, const lr_program* program) {
   if (op->layer < 0 || op->layer >= program->n_layers) return false;
   const lr_cache_layer* layer = &program->layer[op->layer];
+  if (layer->value_dim) return false;  // it has latents
   const int64_t q = (int64_t)layer->n_heads * layer->head_dim, kv = (int64_t)layer->n_kv_heads * layer->head_dim;
   if (!holds(op->q, q) || !holds(op->out, q) || !op->k != !op->v) return false;
   if (op->k && (!holds(op->k, kv) || !holds(op->v, kv))) return false;
@@ -106,7 +117,28 @@ bool good_attention(const lr_attention* op, const lr_program* program) {
   const lr_cache_layer* layer = &program->layer[op->layer];
   const int64_t q = (int64_t)layer->n_heads * layer->head_dim;
   if (op->sink_q && !holds(op->sink_q, q)) return false;
-  return holds(op->q, q) && holds(op->out, q) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
+  const int64_t out = (int64_t)layer->n_heads * value_dim_of(layer);
+  return holds(op->q, q) && holds(op->out, out) && isfinite(op->scale) && isfinite(op->softcap) && op->softcap >= 0.0f;
+}
+
+bool good_latent_append(const lr_latent_append* op, const lr_program* program) {
+  if (op->layer < 0 || op->layer >= program->n_layers) return false;
+  const lr_cache_layer* layer = &program->layer[op->layer];
+  if (!layer->value_dim) return false;
+  const int64_t rank = layer->value_dim, dims = layer->head_dim - rank, n_heads = layer->n_heads;
+  if (!holds(op->q, n_heads * rank) || !holds(op->q_rope, n_heads * dims) || !holds(op->out, n_heads * layer->head_dim))
+    return false;
+  return holds(op->latent, rank) && holds(op->k_rope, dims);
+}
+
+// Matrices of heads begin at whole interleaves of rows.
+bool good_head_linear(const lr_head_linear* op) {
+  if (op->n_heads < 1 || op->n_heads > LR_MAX_HEADS || !multiplies(op->weight, op->a)) return false;
+  const int32_t n_in = op->weight->n_cols, n_out = op->weight->n_rows / op->n_heads;
+  if (op->weight->n_rows % (op->n_heads * 16)) return false;
+  for (int32_t i = 0; op->order && i < n_in; i++)
+    if (op->order[i] < 0 || op->order[i] >= n_in) return false;
+  return holds(op->x, (int64_t)op->n_heads * n_in) && holds(op->out, (int64_t)op->n_heads * n_out);
 }
 
 bool good_routes(const lr_routes* routes) {
@@ -255,6 +287,8 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_SCALE: return good_scale(&instruction->scale);
     case LR_OP_XIELU: return good_xielu(&instruction->xielu);
     case LR_OP_CLAMP: return good_clamp(&instruction->clamp);
+    case LR_OP_HEAD_LINEAR: return good_head_linear(&instruction->head_linear);
+    case LR_OP_LATENT_APPEND: return good_latent_append(&instruction->latent_append, program);
     case LR_OP_ADD_IMAGE_ROWS: return good_add_image_rows(&instruction->add_image_rows);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }

@@ -134,6 +134,7 @@ int64_t weight_bytes(const lr_program* program) {
     const lr_instruction& one = program->instruction[i];
     if (one.op == LR_OP_LOGITS) add(one.logits.weight);
     for (int k = 0; one.op == LR_OP_LINEAR && k < one.linear.n_weights; k++) add(one.linear.weight[k]);
+    if (one.op == LR_OP_HEAD_LINEAR) add(one.head_linear.weight);
     for (int k = 0; one.op == LR_OP_EXPERTS && k < 2; k++) add(one.experts.weight[k]);
   }
   return bytes;
@@ -191,9 +192,9 @@ int lr_program_run(lr_executor* e, const lr_step* step) {
   return status != LR_OK ? status : e->stopped ? LR_CANCELLED : LR_OK;
 }
 
-int64_t lr_attention_bytes(int32_t n_heads, int32_t head_dim, int32_t n_sequences, int32_t length) {
+int64_t lr_attention_bytes(int32_t n_heads, int32_t value_dim, int32_t n_sequences, int32_t length) {
   const int64_t n_splits = length / (LR_SPLIT_BLOCKS * LR_BLOCK_TOKENS) + 1, n_rows = n_sequences - 1 + LR_SPLIT_ROWS;
-  const int64_t bytes = n_rows * n_heads * n_splits * lr_split_state_bytes(head_dim);
+  const int64_t bytes = n_rows * n_heads * n_splits * lr_split_state_bytes(value_dim);
   return bytes < LR_SPLIT_STATES_BYTES ? bytes : LR_SPLIT_STATES_BYTES;
 }
 

@@ -25,6 +25,7 @@
 //   v_to_f32(i) v_round(f)               to float, to the nearest integer (halves to even; |f| below 2^22)
 //   v_reduce_sum(v) v_reduce_max(v)      of all lanes: sums by halves, i + (i + half), a fixed tree; no maximum of NaNs
 //   v_swap<h>(f)                         lane i gets lane i ^ h
+//   v_transpose(rows)                    of as many rows as a vector has lanes
 //   v_exp v_sigmoid v_silu v_gelu v_gelu_erf v_tanh v_softcap, and for scores v_exp_fast v_softcap_fast: vec_math.h
 //
 // Codes of weights or keys (u8) times an i8v with the same four codes of an activation in every lane:

@@ -109,6 +109,22 @@ template <int h, int... lane> LR_INLINE f32v v_swap_of(f32v v, std::integer_sequ
 }
 template <int h> LR_INLINE f32v v_swap(f32v v) { return v_swap_of<h>(v, std::make_integer_sequence<int, VL>()); }
 
+// Lane i of row j changes places with lane j of row i: of n rows, lanes of any size.
+template <int h, class V, int... lane> LR_INLINE void v_exchange(V& a, V& b, std::integer_sequence<int, lane...>) {
+  constexpr int n = sizeof...(lane);
+  const V first = __builtin_shufflevector(a, b, (lane & h ? n + lane - h : lane)...);
+  b = __builtin_shufflevector(a, b, (lane & h ? n + lane : lane + h)...);
+  a = first;
+}
+template <int h = 1, class V, int n> LR_INLINE void v_transpose(V (&rows)[n]) {
+  if constexpr (h < n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < n; i++)
+      if (!(i & h)) v_exchange<h>(rows[i], rows[i + h], std::make_integer_sequence<int, n>());
+    v_transpose<2 * h>(rows);
+  }
+}
+
 // Loads of 16 lanes that widen; those of a register are each instruction set's own.
 template <class V> LR_INLINE V v_load_i8(const void* p) {
   V all;

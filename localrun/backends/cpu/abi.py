@@ -2,6 +2,8 @@
 
 from ctypes import POINTER, Structure, Union, c_float, c_int32, c_void_p
 
+from localrun.backends.cpu.abi_latent import HeadLinear as HeadLinear
+from localrun.backends.cpu.abi_latent import LatentAppend as LatentAppend
 from localrun.backends.cpu.abi_recurrent import GatedDeltaRule as GatedDeltaRule
 from localrun.backends.cpu.abi_recurrent import SelectiveScan as SelectiveScan
 from localrun.backends.cpu.abi_recurrent import ShortConv as ShortConv
@@ -22,6 +24,7 @@ ADAPTER_SPAN = 512  # columns of an adapter's A that a task sums up
 MAX_TAPS = 16  # of a short convolution
 DELTA_PANEL = 32  # columns of a state of the delta rule or a selective scan that lie together
 MAX_HEAD_DIM, SCALE_DIMS = 512, 128  # dims of a head that share a scale
+MAX_KEY_DIM = 576  # of a latent and what is turned beside it
 MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
 
@@ -269,6 +272,8 @@ class AnyOp(Union):
         ("xielu", Xielu),
         ("add_image_rows", AddImageRows),
         ("clamp", Clamp),
+        ("head_linear", HeadLinear),
+        ("latent_append", LatentAppend),
     )
 
 

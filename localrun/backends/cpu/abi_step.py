@@ -24,6 +24,8 @@ class CacheLayerC(Structure):
         ("head_dim", c_int32),
         ("codec", c_int32),
         ("state_size", c_int32),
+        ("value_dim", c_int32),
+        ("reserved", c_int32),
     )
 
 

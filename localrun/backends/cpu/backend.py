@@ -9,7 +9,7 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import COMPILE_ALL, NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
-from localrun.backends.cpu.scratch import arena_of, encoder_bytes, state_block_bytes
+from localrun.backends.cpu.scratch import arena_of, encoder_bytes, layer_block_bytes
 from localrun.backends.decode_cost import DecodeCost
 from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
@@ -18,6 +18,7 @@ from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.instructions import Instruction, Moe
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.latent import HeadLinear
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import NUMERICS_VERSION
 
@@ -99,7 +100,7 @@ class CpuBackend:
         if unknown:
             return f"the library has no layout for {', '.join(unknown)}"
         if not all(has_kernel(each.instruction) for each in model.instructions):
-            return "the library has no kernel for this kind of recurrent layers"
+            return "the library has no kernel for the sizes of these layers"
         if any(self.place_bytes(KV_CODECS["f16"], place) is None for place in {*model.layers} - {NOWHERE}):
             return "the library has no block store for heads of this size"
         return ""
@@ -135,10 +136,7 @@ class CpuBackend:
 
     def place_bytes(self, codec: KVCodec, place: CacheLayer) -> int | None:
         """The same from a pool's description of a layer."""
-        if place.state_size:
-            return state_block_bytes(place.state_size)
-        code = abi.KV_CODES.get(codec.name)
-        size = -1 if code is None else self.calls.kv_block_bytes(code, place.n_kv_heads, place.head_dim)
+        size = layer_block_bytes(self.calls, abi.KV_CODES.get(codec.name, -1), place)
         return size if size >= 0 else None
 
     def scratch_bytes(
@@ -175,6 +173,8 @@ class CpuBackend:
 
 def has_kernel(op: Instruction) -> bool:
     """Whether the library computes an instruction, and has its sizes."""
+    if isinstance(op, HeadLinear):
+        return op.weight.packed.n_rows % (16 * op.n_heads) == 0
     if isinstance(op, ShortConv):
         return op.taps <= abi.MAX_TAPS
     if isinstance(op, GatedDeltaRule):

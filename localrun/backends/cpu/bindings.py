@@ -36,6 +36,9 @@ PROTOTYPES = {
     "lr_kv_export": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
     "lr_kv_import_codes": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
     "lr_kv_export_codes": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_latent_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_latent_import": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p)),
+    "lr_latent_export": (c_int32, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p)),
     "lr_kv_copy_block": (c_int32, (c_void_p, c_int64, c_int32, c_int32)),
     "lr_threads_create": (c_void_p, (c_int32,)),
     "lr_threads_destroy": (None, (c_void_p,)),
@@ -147,12 +150,23 @@ class CpuCalls:
     def kv_export_codes(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
         self.check("lr_kv_export_codes", self.c.lr_kv_export_codes(*shape, block, 0, BLOCK_TOKENS, keys, values))
 
+    def latent_block_bytes(self, codec: int, key_dim: int, value_dim: int) -> int:
+        """Bytes of the latents of one layer in a block, -1 for what the library cannot hold."""
+        return int(self.c.lr_latent_block_bytes(codec, key_dim, value_dim))
+
+    def latent_import(self, shape: tuple[int, int, int], block: int, keys: int) -> None:
+        """All 64 keys of a block from plain numbers; `shape` is codec, key_dim, value_dim, the rest are addresses."""
+        self.check("lr_latent_import", self.c.lr_latent_import(*shape, block, 0, BLOCK_TOKENS, keys))
+
+    def latent_export(self, shape: tuple[int, int, int], block: int, keys: int) -> None:
+        self.check("lr_latent_export", self.c.lr_latent_export(*shape, block, 0, BLOCK_TOKENS, keys))
+
     def kv_copy_block(self, pool: int, block_bytes: int, source: int, target: int) -> None:
         self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
 
-    def attention_bytes(self, n_heads: int, head_dim: int, n_sequences: int, length: int) -> int:
+    def attention_bytes(self, n_heads: int, value_dim: int, n_sequences: int, length: int) -> int:
         """Largest number of bytes that attention keeps in a step with `n_sequences` sequences of `length` tokens."""
-        return int(self.c.lr_attention_bytes(n_heads, head_dim, n_sequences, length))
+        return int(self.c.lr_attention_bytes(n_heads, value_dim, n_sequences, length))
 
     def threads_create(self, n_threads: int) -> int:
         threads = self.c.lr_threads_create(n_threads)

@@ -89,6 +89,7 @@ class CpuExecutor:
             layer.head_dim,
             blocks.code,
             layer.state_size,
+            layer.value_dim or 0,
         )
 
     @property

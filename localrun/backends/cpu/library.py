@@ -15,7 +15,7 @@ from localrun.backends.cpu.abi_check import differences
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
-ABI_VERSION = 25  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 26  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAMES = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib", "linux": "liblocalrun_cpu.so"}
 FILE_NAME = FILE_NAMES.get(sys.platform, FILE_NAMES["linux"])
 ZIG = 'Clang (`pip install ziglang`, and CXX="python -m ziglang c++" in the environment)'

@@ -106,8 +106,13 @@ class OperandBuilder:
     def fill(self, native: abi.Linear | abi.Experts, index: int, weight: LinearWeight, n_experts: int = 1) -> None:
         """Give an operation one of its weights."""
         native.weight[index], native.bias[index] = self.matrix(weight.packed), self.vector(weight.bias)
-        if not isinstance(weight.scale, float) or weight.scale != 1.0:
-            native.scale[index] = self.vector(np.broadcast_to(np.asarray(weight.scale, np.float32), (n_experts,)))
+        native.scale[index] = self.scales(weight, n_experts)
+
+    def scales(self, weight: LinearWeight, n: int) -> int | None:
+        """The scale of each of n matrices that lie one after the other; None where products stay as they are."""
+        if isinstance(weight.scale, float) and weight.scale == 1.0:
+            return None
+        return self.vector(np.broadcast_to(np.asarray(weight.scale, np.float32), (n,)))
 
     def result(self, slot: int) -> Any:
         self.values[slot] = self.kept(self.buffers.take(self.widths[slot], self.formats.get(slot, 0)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls
-from localrun.backends.cpu.scratch import state_block_bytes
+from localrun.backends.cpu.scratch import layer_block_bytes
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.interface import PlainKV
 from localrun.ops.kv import BLOCK_TOKENS, SCALE_GROUP, KVCodec
@@ -39,14 +39,10 @@ class CpuPool:
         self.block_bytes = 0
         for layer in sorted(members, key=lambda layer: layer.index):
             self.offsets.append(self.block_bytes)
-            self.block_bytes += state_block_bytes(layer.state_size) if layer.state_size else self.head_bytes(layer)
+            self.block_bytes += layer_block_bytes(calls, self.code, layer)
         self.nbytes = n_blocks * self.block_bytes
         self.address = calls.reserve_space(self.nbytes)
         self.n_committed = 0
-
-    def head_bytes(self, layer: CacheLayer) -> int:
-        """Bytes of all heads of a layer in a block of keys and values."""
-        return self.calls.kv_block_bytes(self.code, layer.n_kv_heads, layer.head_dim)
 
     def place(self, layer: CacheLayer) -> abi_step.KVPoolC:
         """The pool as the program of a layer sees it."""
@@ -83,11 +79,16 @@ class CpuPool:
         ctypes.memmove(self.at(block), source.ctypes.data, len(source))
 
     def export_plain(self, layer: CacheLayer, block: int) -> tuple[PlainKV, PlainKV]:
-        """Keys and values of a layer as every backend understands them."""
+        """Keys and values of a layer as every backend understands them; latents have no values of their own."""
         import torch
 
         self.use((block,))
         where = self.at(block) + self.offsets[layer.index]
+        if layer.value_dim is not None:
+            latents = torch.empty(BLOCK_TOKENS, 1, layer.head_dim)
+            self.calls.latent_export((self.code, layer.head_dim, layer.value_dim), where, latents.data_ptr())
+            latents = latents.half() if self.codec.k_bits == 16 else latents
+            return PlainKV(latents), PlainKV(latents[..., :0])
         if self.codec.native:
             numbers = torch.empty(2, BLOCK_TOKENS, layer.n_kv_heads, layer.head_dim)
             self.calls.kv_export(self.shape(layer), where, *(x.data_ptr() for x in numbers))
@@ -103,6 +104,10 @@ class CpuPool:
 
         self.use((block,))
         where = self.at(block) + self.offsets[layer.index]
+        if layer.value_dim is not None:
+            latents = keys.codes.float().contiguous()
+            self.calls.latent_import((self.code, layer.head_dim, layer.value_dim), where, latents.data_ptr())
+            return
         if self.codec.native:
             numbers = torch.stack([x.codes.float() for x in (keys, values)]).contiguous()
             self.calls.kv_import(self.shape(layer), where, *(x.data_ptr() for x in numbers))

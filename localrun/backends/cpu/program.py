@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from localrun.backends.cpu import abi
-from localrun.backends.cpu.moe import MoeBuilder
+from localrun.backends.cpu.latent import LatentBuilder
 from localrun.backends.cpu.operands import Native
 from localrun.base.errors import ModelFileError
 from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
@@ -16,7 +16,9 @@ from localrun.ops.instructions import (
     Attention,
     Embed,
     GeluMul,
+    Instruction,
     Linear,
+    LinearWeight,
     LogitsOf,
     Norm,
     RopeAppend,
@@ -24,13 +26,14 @@ from localrun.ops.instructions import (
     SigmoidMul,
     Xielu,
 )
+from localrun.ops.latent import HeadLinear
 from localrun.ops.layouts import MAPPED, Packed
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
 NO_TOKEN = -1  # rows of images are in the step's buffer
 
 
-class ProgramBuilder(MoeBuilder):
+class ProgramBuilder(LatentBuilder):
     """Translates instructions one by one, each by the method of its name."""
 
     vocab_size = 0
@@ -59,9 +62,8 @@ class ProgramBuilder(MoeBuilder):
         Which experts are needed is not known ahead.
         """
         read = {
-            number: [weight.packed for weight in one.instruction.weights if weight.packed.mapped]
+            number: [weight.packed for weight in weights_of(one.instruction) if weight.packed.mapped]
             for number, one in enumerate(self.recorded)
-            if isinstance(one.instruction, Linear)
         }
         numbers = [number for number, weights in read.items() if weights]
         return {number: read[after] for number, after in zip(numbers, [*numbers[1:], *numbers[:1]], strict=True)}
@@ -268,3 +270,10 @@ class ProgramBuilder(MoeBuilder):
             softcap=op.softcap or 0.0,
         )
         yield op.name, native
+
+
+def weights_of(op: Instruction) -> Sequence[LinearWeight]:
+    """The matrices that an instruction reads whole."""
+    if isinstance(op, HeadLinear):
+        return (op.weight,)
+    return op.weights if isinstance(op, Linear) else ()

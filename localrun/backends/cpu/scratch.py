@@ -12,11 +12,14 @@ from localrun.backends.cpu.buffers import row_stride
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.latent import HeadLinear
 from localrun.ops.recording import Recorded, Recording
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan
 from localrun.ops.widths import most_alive, slot_widths
 
 if TYPE_CHECKING:
+    from localrun.backends.cpu.bindings import CpuCalls
+    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.encoder_program import EncoderRecording
 
 
@@ -41,7 +44,7 @@ class Arena:
 
     row_bytes: int
     logits_bytes: int
-    heads: frozenset[tuple[int, int]]  # how many, and their size
+    heads: frozenset[tuple[int, int]]  # how many, and the size of their values
 
     def nbytes(self, threads: int, sequences: int) -> int:
         return MAX_ROWS * self.row_bytes + sequences * self.logits_bytes + threads * SCRATCH_BYTES
@@ -59,7 +62,8 @@ def arena_of(model: Recording) -> Arena:
     buffers[Rows(last.instruction.weight.n_cols, coded=True)] += 1  # rows that want logits
     between = max(bytes_between(each.instruction) for each in body)
     row_bytes = between + sum(n * rows.row_bytes for rows, n in buffers.items())
-    heads = frozenset((place.n_heads, place.head_dim) for place in model.layers if place.head_dim)
+    places = (place for place in model.layers if place.head_dim)
+    heads = frozenset((place.n_heads, place.value_dim or place.head_dim) for place in places)
     return Arena(row_bytes, 4 * last.instruction.weight.n_rows, heads)
 
 
@@ -82,10 +86,12 @@ def buffers_within(op: Instruction) -> Iterator[Rows]:
     """Buffers inside an instruction.
 
     Of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert. Of a
-    linear: for each adapter, the rows between its two matrices.
+    linear: for each adapter, the rows between its two matrices. Of matrices of heads: every head of a row.
     """
     if isinstance(op, Linear):
         yield from (Rows(adapter.a.n_rows) for weight in op.weights for adapter in weight.adapters)
+    if isinstance(op, HeadLinear):
+        yield Rows(op.weight.packed.n_cols, coded=True, copies=op.n_heads)
     if not isinstance(op, Moe):
         return
     n, n_used = op.router.n_experts, op.router.routing.n_used
@@ -120,6 +126,10 @@ def bytes_between(op: Instruction) -> int:
     return 0
 
 
-def state_block_bytes(size: int) -> int:
-    """Bytes of a state of `size` f32 numbers: whole cache lines."""
-    return -(-4 * size // 64) * 64
+def layer_block_bytes(calls: CpuCalls, code: int, layer: CacheLayer) -> int:
+    """Bytes of a layer in a block, held as the codec of that number; -1 for what the library cannot hold."""
+    if layer.state_size:
+        return -(-4 * layer.state_size // 64) * 64  # f32 numbers, in whole cache lines
+    if layer.value_dim is not None:
+        return calls.latent_block_bytes(code, layer.head_dim, layer.value_dim)
+    return calls.kv_block_bytes(code, layer.n_kv_heads, layer.head_dim)

@@ -1,11 +1,16 @@
 """A test with `isa` runs on every instruction set there is a way to run here."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from localrun_testing.instruction_sets import all_here, native, using
+from localrun_testing.instruction_sets import all_here, library_in_use, native, using
+from localrun_testing.kv_cases import KVCase, sizes
+
+from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.executor import CpuExecutor
+from localrun.backends.cpu.layout import CpuLayout
 
 HERE = Path(__file__).parent
 BEST = {*all_here()[-1:], *native()[-1:]}  # AMX by a model, too
@@ -17,6 +22,21 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """The instruction set in use."""
     with using(request.param):
         yield request.param
+
+
+@pytest.fixture
+def executor() -> Iterator[Callable[..., CpuExecutor]]:
+    """Makes executors of a case with `threads`; they are closed at the end."""
+    made: list[CpuExecutor] = []
+
+    def make(case: KVCase, threads: int = 2) -> CpuExecutor:
+        layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library_in_use()), threads), sizes(case), case.n_tokens
+        made.append(CpuExecutor(layout, case.request(case.forward(layout), n_blocks, n_ring), n))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
 @pytest.hookimpl(tryfirst=True)

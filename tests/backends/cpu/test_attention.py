@@ -33,7 +33,7 @@ def limit(codec: str, isa: str) -> float:
 
 def make_rows(shape: Shape, n: int, seed: int, table: list[int], first: int = 0) -> Rows:
     g = torch.Generator().manual_seed(seed)
-    widths = (shape.n_heads, shape.n_kv_heads, shape.n_kv_heads)
+    widths = (shape.n_heads, shape.n_kv_heads, 0 if shape.value_dim else shape.n_kv_heads)
     q, k, v = (torch.randn(n, width * shape.head_dim, generator=g) for width in widths)
     return Rows(first, q, k, v, table)
 
@@ -45,7 +45,8 @@ def part(rows: Rows, start: int, n: int) -> Rows:
 
 def expected(shape: Shape, rows: Rows) -> Tensor:
     """What the reference computes on keys and values as they are."""
-    q, k, v = (x.view(rows.n, -1, shape.head_dim) for x in (rows.q, rows.k, rows.v))
+    q, k = (x.view(rows.n, -1, shape.head_dim) for x in (rows.q, rows.k))
+    v = k[..., : shape.value_dim] if shape.value_dim else rows.v.view(rows.n, -1, shape.head_dim)
     mask = visible(torch.arange(rows.n), torch.arange(rows.n), shape.window)
     return attend(q, k, v, mask, shape.scale, shape.softcap, shape.sinks).flatten(1)
 
@@ -66,6 +67,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sinks": {"sinks": SINKS},
 }
 CODECS = ("f16", "f32")
+LATENTS: dict[str, Any] = {"n_kv_heads": 1, "value_dim": 16}  # beside heads of 16 or 24
+
+
+def of_kind(shape: Shape, kind: str) -> Shape:
+    """A shape, or one of latents."""
+    return replace(shape, **LATENTS) if kind == "latents" else shape
+
+
+BOTH = pytest.mark.parametrize("kind", ["heads", "latents"])
 
 
 @cache
@@ -83,6 +93,34 @@ def test_attention_matches_the_reference(
     shape, rows, wanted = long_case(head_dim, options)
     layer = NativeLayer(library, replace(shape, codec=codec), 12, n_threads=2)
     assert nmse(layer.run(rows), wanted) < limit(codec, isa)
+    layer.close()
+
+
+@cache
+def latent_case(head_dim: int, value_dim: int, n_heads: int, options: str) -> tuple[Shape, Rows, Tensor]:
+    """As above, of latents; what is turned is much larger than the rest of keys, which counts as much all the same."""
+    options_of = OPTIONS[options] | ({"sinks": torch.linspace(-1, 2, n_heads)} if options in ("all", "sinks") else {})
+    shape = replace(Shape(n_heads, 1, head_dim, scale=head_dim**-0.5, value_dim=value_dim), **options_of)
+    rows = make_rows(shape, 330, head_dim, shuffled(8, 1))
+    rows.k[:, value_dim:] *= 100
+    rows.q.unflatten(1, (n_heads, -1))[..., value_dim:] /= 100
+    return shape, rows, expected(shape, rows)
+
+
+@pairwise(
+    codec=CODECS,
+    dims=((576, 512), (320, 256), (48, 32), (40, 32), (24, 16)),  # of keys, of values
+    n_heads=(4, 20, 1),
+    options=tuple(OPTIONS),
+)
+def test_attention_over_latents_matches_the_reference(
+    library: ctypes.CDLL, isa: str, codec: str, dims: tuple[int, int], n_heads: int, options: str
+) -> None:
+    shape, rows, wanted = latent_case(*dims, n_heads, options)
+    layer = NativeLayer(library, replace(shape, codec=codec), 8, n_threads=2)
+    whole = layer.run(rows)
+    assert nmse(whole, wanted) < limit(codec, isa)
+    assert torch.equal(layer.run(part(rows, 329, 1)), whole[329:])
     layer.close()
 
 
@@ -122,9 +160,9 @@ CHUNKS = {
 }
 
 
-@pairwise(codec=CODECS, options=tuple(OPTIONS))
-def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str, options: str) -> None:
-    shape = replace(Shape(head_dim=40, codec=codec, scale=0.2), **OPTIONS[options])
+@pairwise(codec=CODECS, options=tuple(OPTIONS), kind=("heads", "latents"))
+def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str, options: str, kind: str) -> None:
+    shape = of_kind(replace(Shape(head_dim=40, codec=codec, scale=0.2), **OPTIONS[options]), kind)
     rows = make_rows(shape, 1090, 5, list(range(18)))
     results = []
     for seed, (chunks, n_threads) in enumerate(zip(CHUNKS.values(), (1, 2, 3, 8), strict=True)):
@@ -136,10 +174,11 @@ def test_chunks_threads_and_tables_do_not_show(library: ctypes.CDLL, codec: str,
     assert all(torch.equal(result, results[0]) for result in results[1:])
 
 
+@BOTH
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_what_else_is_in_the_step_does_not_show(library: ctypes.CDLL, codec: str) -> None:
+def test_what_else_is_in_the_step_does_not_show(library: ctypes.CDLL, codec: str, kind: str) -> None:
     """Three sequences: alone, and together in ragged steps of decode rows and prefill chunks."""
-    shape = Shape(head_dim=24, codec=codec, window=200, sinks=SINKS)
+    shape = of_kind(Shape(head_dim=24, codec=codec, window=200, sinks=SINKS), kind)
     tables = torch.tensor(shuffled(40, 9)).split(13)
     sequences = [make_rows(shape, n, n, table.tolist()) for n, table in zip((800, 530, 140), tables, strict=False)]
     layer = NativeLayer(library, shape, 40, n_threads=3)
@@ -162,9 +201,10 @@ def test_what_else_is_in_the_step_does_not_show(library: ctypes.CDLL, codec: str
         assert torch.equal(torch.cat(got), wanted)
 
 
+@BOTH
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_free_blocks_and_slots_not_written_yet_may_hold_anything(library: ctypes.CDLL, codec: str) -> None:
-    shape = Shape(head_dim=40, codec=codec)
+def test_free_blocks_and_slots_not_written_yet_may_hold_anything(library: ctypes.CDLL, codec: str, kind: str) -> None:
+    shape = of_kind(Shape(head_dim=40, codec=codec), kind)
     rows = make_rows(shape, 300, 2, [4, 0, 3, 6, 1])
     results = []
     for poison in (0x00, 0xFF):
@@ -177,11 +217,12 @@ def test_free_blocks_and_slots_not_written_yet_may_hold_anything(library: ctypes
     assert torch.equal(*results)
 
 
+@BOTH
 @pytest.mark.parametrize("codec", ["f16", "f32"])
-def test_what_left_the_window_may_be_anything(library: ctypes.CDLL, codec: str) -> None:
+def test_what_left_the_window_may_be_anything(library: ctypes.CDLL, codec: str, kind: str) -> None:
     """Nothing before position 140 was ever stored, and blocks that left the window are not in the table."""
     window = 100
-    shape = Shape(head_dim=40, codec=codec, window=window)
+    shape = of_kind(Shape(head_dim=40, codec=codec, window=window), kind)
     whole = make_rows(shape, 1300, 2, shuffled(21, 4))
     layer = NativeLayer(library, shape, 21, n_threads=2)
     wanted = layer.run(whole)
@@ -212,10 +253,11 @@ def test_many_sequences_in_a_step(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only linux says what is mapped: not windows, not macos")
+@BOTH
 @pytest.mark.parametrize("n_sequences", [1, 4, 40])
-def test_what_attention_keeps_is_known_before(n_sequences: int) -> None:
+def test_what_attention_keeps_is_known_before(n_sequences: int, kind: str) -> None:
     native = native_library()
-    shape = Shape(n_heads=128, n_kv_heads=1, head_dim=64, codec="f16")
+    shape = of_kind(Shape(n_heads=128, n_kv_heads=1, head_dim=64, codec="f16"), kind)
     layer = NativeLayer(native, shape, 18, n_threads=2)
     rows = make_rows(shape, 1100, 3, list(range(18)))
     sizes = [15] + [1] * (n_sequences - 1)
@@ -224,7 +266,7 @@ def test_what_attention_keeps_is_known_before(n_sequences: int) -> None:
     assert native.lr_program_run(layer.executor, ctypes.byref(step)) == OK
     after = MAPS.read_text()
     native.lr_attention_bytes.restype = ctypes.c_int64
-    known = native.lr_attention_bytes(shape.n_heads, shape.head_dim, n_sequences, 1100)
+    known = native.lr_attention_bytes(shape.n_heads, shape.value_dim or shape.head_dim, n_sequences, 1100)
     assert 0 <= new_bytes(writable_spans(before), writable_spans(after)) - known < 128 << 10
     layer.close()
 
@@ -252,13 +294,17 @@ def test_one_key_is_its_value(library: ctypes.CDLL) -> None:
     layer.close()
 
 
-@pairwise(broken=("q", "k", "v"), codec=CODECS, has_sinks=(False, True))
+@pairwise(broken=("q", "k", "v", "latent", "k_rope"), codec=CODECS, has_sinks=(False, True))
 def test_nan_is_not_hidden(library: ctypes.CDLL, codec: str, broken: str, has_sinks: bool) -> None:
     """A query of which nothing is a number sees no greatest score, as one that has seen nothing yet."""
-    shape = Shape(head_dim=16, codec=codec, softcap=4.0, sinks=SINKS if has_sinks else None)
+    shape = Shape(head_dim=24, codec=codec, softcap=4.0, sinks=SINKS if has_sinks else None)
+    shape = of_kind(shape, "latents" if broken in ("latent", "k_rope") else "heads")
     layer = NativeLayer(library, shape, 3, n_threads=2)
     rows = make_rows(shape, 150, 1, [2, 0, 1])
-    getattr(rows, broken)[100].fill_(math.nan)
+    if broken in ("latent", "k_rope"):
+        rows.k[100, 3 if broken == "latent" else -3] = math.nan
+    else:
+        getattr(rows, broken)[100].fill_(math.nan)
     out = layer.run(rows)
     assert torch.isnan(out[100]).all()
     assert torch.isfinite(out[:100]).all()
@@ -277,19 +323,20 @@ def test_extreme_scores_stay_finite(library: ctypes.CDLL) -> None:
         layer.close()
 
 
-@pairwise(codec=CODECS, head_dim=(8, 24, 72))
-def test_nothing_past_a_buffer_is_touched(library: ctypes.CDLL, codec: str, head_dim: int) -> None:
+@pairwise(codec=CODECS, dims=((8, 0), (24, 0), (72, 0), (24, 16), (576, 512)))
+def test_nothing_past_a_buffer_is_touched(library: ctypes.CDLL, codec: str, dims: tuple[int, int]) -> None:
     """Every buffer ends where memory ends: q, k, v and the outputs at their last row, the pool at its last block."""
-    shape = Shape(head_dim=head_dim, codec=codec, window=90)
+    shape = Shape(n_kv_heads=1 if dims[1] else 2, head_dim=dims[0], codec=codec, window=90, value_dim=dims[1])
     layer = NativeLayer(library, shape, 3, n_threads=2, max_rows=137, guarded=True)
     rows = make_rows(shape, 137, 1, [2, 0, 1])
     assert nmse(layer.run(rows), expected(shape, rows)) < NMSE[codec]
     layer.close()
 
 
-def test_too_small_buffers_are_refused(library: ctypes.CDLL) -> None:
-    layer = NativeLayer(library, Shape(), 1, n_threads=1)
-    for name in ("q", "k", "v", "turned", "out"):
+@BOTH
+def test_too_small_buffers_are_refused(library: ctypes.CDLL, kind: str) -> None:
+    layer = NativeLayer(library, of_kind(Shape(), kind), 1, n_threads=1)
+    for name in layer.shape.widths.keys() - {"sink_turned"}:
         layer.values[name].width -= 8
         executor = ctypes.c_void_p()
         arguments = (ctypes.byref(layer.program), layer.threads, 4, ctypes.byref(executor))

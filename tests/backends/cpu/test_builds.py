@@ -32,15 +32,21 @@ class Case:
     n_rows: int
     head_dim: int
     runs: tuple[tuple[int, list[int]], ...]
+    value_dim: int = 0  # of latents
+
+    @property
+    def n_kv_heads(self) -> int:
+        return 1 if self.value_dim else KV_HEADS
 
     def numbers(self) -> list[Tensor]:
-        g = torch.Generator().manual_seed(1)
-        q, k, v = (torch.randn(self.n_rows, n * self.head_dim, generator=g) for n in (HEADS, KV_HEADS, KV_HEADS))
+        g, n_values = torch.Generator().manual_seed(1), 0 if self.value_dim else KV_HEADS
+        q, k, v = (torch.randn(self.n_rows, n * self.head_dim, generator=g) for n in (HEADS, self.n_kv_heads, n_values))
         return [q * (40 / self.head_dim) ** 0.5, k, v]  # scores spread as with heads of 40
 
 
 NARROW = Case(650, 40, ((1, [650]), (3, [1, 13, 64, 100, 257, 16, 15, 3, 181]), (2, [1] * 650)))
 WIDE = Case(140, 512, ((1, [140]), (3, [1, 13, 64, 62]), (2, [1] * 140)))  # as Gemma 4
+LATENTS = Case(140, 576, WIDE.runs, value_dim=512)  # as DeepSeek-V3
 LIGHTLY = ("-DCMAKE_CXX_FLAGS_RELEASE=-O1",)  # sanitized, the optimizer takes minutes
 
 
@@ -69,7 +75,7 @@ def build(
 
 def run(command: list[str | Path], isa: str, codec: str, window: int = 0, case: Case = NARROW) -> list[Tensor]:
     """What the driver makes of a case, cut and threaded in its ways: each f32 [n_rows, HEADS * head_dim]."""
-    header = [HEADS, KV_HEADS, case.head_dim, CODECS[codec], window, case.n_rows, len(case.runs)]
+    header = [HEADS, case.n_kv_heads, case.head_dim, case.value_dim, CODECS[codec], window, case.n_rows, len(case.runs)]
     for n_threads, chunks in case.runs:
         header += [n_threads, len(chunks), *chunks]
     numbers = b"".join(x.numpy().tobytes() for x in case.numbers())
@@ -77,11 +83,12 @@ def run(command: list[str | Path], isa: str, codec: str, window: int = 0, case: 
     done = subprocess.run([*command, isa], input=data, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     out = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32)
-    return list(out.view(len(case.runs), case.n_rows, HEADS * case.head_dim))
+    return list(out.view(len(case.runs), case.n_rows, -1))
 
 
 def check(results: list[Tensor], codec: str, window: int, case: Case = NARROW) -> None:
     q, k, v = (x.view(case.n_rows, -1, case.head_dim) for x in case.numbers())
+    v = k[..., : case.value_dim] if case.value_dim else v
     positions = torch.arange(case.n_rows)
     wanted = attend(q, k, v, visible(positions, positions, window or None), 0.2).flatten(1)
     assert float((results[0] - wanted).square().sum() / wanted.square().sum()) < NMSE[codec]
@@ -100,6 +107,8 @@ def test_sanitizers_find_nothing(isa: str, tmp_path: Path) -> None:
         for window in (0, 100):
             check(run([driver], isa, codec, window), codec, window)
         check(run([driver], isa, codec, 0, WIDE), codec, 0, WIDE)
+    for codec in ("f32", "f16"):
+        check(run([driver], isa, codec, 0, LATENTS), codec, 0, LATENTS)
 
 
 def test_threads_race_for_nothing(tmp_path: Path) -> None:
@@ -118,6 +127,8 @@ def test_neon_under_qemu(isa: str, tmp_path: Path) -> None:
     for codec in CODECS:
         check(run(command, isa, codec, 100), codec, 100)
         check(run(command, isa, codec, 0, WIDE), codec, 0, WIDE)
+    for codec in ("f32", "f16"):
+        check(run(command, isa, codec, 0, LATENTS), codec, 0, LATENTS)
 
 
 def test_clang_builds_every_unit(tmp_path: Path) -> None:

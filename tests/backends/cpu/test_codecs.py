@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import all_here, library_in_use, native, pairwise, using
+from localrun_testing.instruction_sets import all_here, native, pairwise, using
 from localrun_testing.kv_cases import CASES, NMSE, Blocks, KVCase, nmse, run, sizes, step
 from localrun_testing.native import BAD_ARGUMENT, NativeLayer, Rows, Shape, native_library
 
-from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.executor import CpuExecutor
-from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import encode
@@ -31,21 +29,6 @@ def strong_isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """The strongest of this machine, and AMX by a model: on others a sample runs."""
     with using(request.param):
         yield request.param
-
-
-@pytest.fixture
-def executor() -> Iterator[MakeExecutor]:
-    """Makes executors of a case with `threads`; they are closed at the end."""
-    made: list[CpuExecutor] = []
-
-    def make(case: KVCase, threads: int = 2) -> CpuExecutor:
-        layout, (n_blocks, n_ring), n = CpuLayout(calls_of(library_in_use()), threads), sizes(case), case.n_tokens
-        made.append(CpuExecutor(layout, case.request(case.forward(layout), n_blocks, n_ring), n))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

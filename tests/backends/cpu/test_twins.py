@@ -68,13 +68,15 @@ def test_sums_of_the_largest_products_have_room(isa: str, qtype: str) -> None:
 
 
 @pytest.mark.parametrize("window", [0, 100])
-@pytest.mark.parametrize(("n_heads", "n_kv_heads", "head_dim"), [(4, 2, 40), (3, 3, 128)])
+@pytest.mark.parametrize(
+    ("n_heads", "n_kv_heads", "head_dim", "value_dim"), [(4, 2, 40, 0), (3, 3, 128, 0), (5, 1, 40, 32)]
+)
 def test_flash_attention_is_what_its_twin_says(
-    isa: str, n_heads: int, n_kv_heads: int, head_dim: int, window: int
+    isa: str, n_heads: int, n_kv_heads: int, head_dim: int, value_dim: int, window: int
 ) -> None:
     n_rows, f32 = 650, 0
     runs = [(1, [n_rows]), (2, [1, 13, 600, 7, 29])]  # threads, and rows of each step
-    header = [n_heads, n_kv_heads, head_dim, f32, window, n_rows, len(runs)]
+    header = [n_heads, n_kv_heads, head_dim, value_dim, f32, window, n_rows, len(runs)]
     for n_threads, chunks in runs:
         header += [n_threads, len(chunks), *chunks]
     g = torch.Generator().manual_seed(4)
@@ -82,5 +84,5 @@ def test_flash_attention_is_what_its_twin_says(
         "attention_driver",
         isa,
         header,
-        *(torch.randn(n_rows, n * head_dim, generator=g) for n in (n_heads, n_kv_heads, n_kv_heads)),
+        *(torch.randn(n_rows, n * head_dim, generator=g) for n in (n_heads, *[n_kv_heads] * (1 if value_dim else 2))),
     )

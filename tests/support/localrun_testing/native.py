@@ -37,6 +37,9 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "lr_kv_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
     "lr_kv_import": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
     "lr_kv_export": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p, c_void_p)),
+    "lr_latent_block_bytes": (c_int64, (c_int32, c_int32, c_int32)),
+    "lr_latent_import": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p)),
+    "lr_latent_export": (c_int, (c_int32, c_int32, c_int32, c_void_p, c_int32, c_int32, c_void_p)),
     "lr_kv_copy_block": (c_int, (c_void_p, c_int64, c_int32, c_int32)),
 }
 
@@ -83,11 +86,25 @@ class Shape:
     k_weight: Tensor | None = field(default=None, compare=False)
     eps: float = 1e-5
     rope: bool = False
+    value_dim: int = 0  # of latents, keys alone: values are their first dims
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Numbers of a row of everything that is stored, asked with, made and given."""
+        size, heads = self.value_dim or self.head_dim, self.n_heads
+        made = {"turned": heads * self.head_dim, "sink_turned": heads * self.head_dim, "out": heads * size}
+        if not self.value_dim:
+            return {"q": heads * size, "k": self.n_kv_heads * size, "v": self.n_kv_heads * size, **made}
+        dims = self.head_dim - size
+        return {"q": heads * size, "q_rope": heads * dims, "latent": size, "k_rope": dims, **made}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one sequence in a step: positions first … first + n - 1, over the blocks of `table`."""
+    """The rows of one sequence in a step: positions first … first + n - 1, over the blocks of `table`.
+
+    Of latents q and k are whole, and v has no numbers.
+    """
 
     first: int
     q: Tensor  # f32 [n, n_heads * head_dim]
@@ -107,7 +124,7 @@ class Rows:
 
 
 class NativeLayer:
-    """One cache layer and a program of rope_append and attention over it. `pool` holds n_blocks, zeroed.
+    """One cache layer and a program of rope_append or latent_append, and attention. `pool` holds n_blocks, zeroed.
 
     `guarded`: rows are as wide as their contents, and memory ends where each buffer ends.
     """
@@ -125,7 +142,11 @@ class NativeLayer:
         self.library, self.shape, self.max_rows, self.guarded = library, shape, max_rows, guarded
         self.reserved: list[tuple[int, int]] = []
         self.codec = abi.KV_CODES[shape.codec]
-        self.block_bytes = library.lr_kv_block_bytes(self.codec, shape.n_kv_heads, shape.head_dim)
+        self.block_bytes = (
+            library.lr_latent_block_bytes(self.codec, shape.head_dim, shape.value_dim)
+            if shape.value_dim
+            else library.lr_kv_block_bytes(self.codec, shape.n_kv_heads, shape.head_dim)
+        )
         assert self.block_bytes > 0
         self.pool = self.memory(n_blocks * self.block_bytes).view(torch.uint8)
         self.ring_bytes = library.lr_kv_block_bytes(abi.KV_CODES["f16"], shape.n_kv_heads, shape.head_dim)
@@ -143,15 +164,11 @@ class NativeLayer:
 
     def make_buffers(self) -> None:
         """Rows of q, k and v, of what rope_append makes of q, and of what attention gives."""
-        shape = self.shape
-        widths = {"q": shape.n_heads, "k": shape.n_kv_heads, "v": shape.n_kv_heads, "turned": shape.n_heads}
-        widths["out"] = widths["sink_turned"] = shape.n_heads
-        self.buffers = {name: self.rows_of(n * shape.head_dim) for name, n in widths.items()}
+        widths = self.shape.widths
+        self.buffers = {name: self.rows_of(width) for name, width in widths.items()}
         self.values = {
-            name: abi.Value(
-                f32=self.buffers[name].data_ptr(), width=n * shape.head_dim, stride=self.buffers[name].shape[1]
-            )
-            for name, n in widths.items()
+            name: abi.Value(f32=rows.data_ptr(), width=widths[name], stride=rows.shape[1])
+            for name, rows in self.buffers.items()
         }
 
     def make_program(self) -> abi_step.ProgramC:
@@ -159,16 +176,24 @@ class NativeLayer:
         shape = self.shape
         value = {name: ctypes.pointer(v) for name, v in self.values.items()}
         sink_turned = value["sink_turned"] if shape.sink_window and shape.rope else None
-        append = abi.RopeAppend(
-            value["q"], value["k"], value["v"], value["turned"], sink_turned, address(shape.q_weight),
-            address(shape.k_weight), 0, 0 if shape.rope else -1, abi.QK_NORMS[shape.qk_norm], shape.eps,
-        )  # fmt: skip
+        rope = 0 if shape.rope else -1
+        name = "latent_append" if shape.value_dim else "rope_append"
+        append: ctypes.Structure
+        if shape.value_dim:
+            parts = [value[part] for part in ("q", "q_rope", "latent", "k_rope")]
+            append = abi.LatentAppend(*parts, value["turned"], 0, rope)
+        else:
+            append = abi.RopeAppend(
+                value["q"], value["k"], value["v"], value["turned"], sink_turned, address(shape.q_weight),
+                address(shape.k_weight), 0, rope, abi.QK_NORMS[shape.qk_norm], shape.eps,
+            )  # fmt: skip
         attend = abi.Attention(
             value["turned"], sink_turned, value["out"], address(shape.sinks), 0, shape.window or 0,
             shape.sink_window or 0, shape.scale, shape.softcap or 0,
         )  # fmt: skip
         self.instructions = (abi.Instruction * 2)()
-        self.instructions[0].op, self.instructions[0].rope_append = abi.OPS.index("rope_append"), append
+        self.instructions[0].op = abi.OPS.index(name)
+        setattr(self.instructions[0], name, append)
         self.instructions[1].op, self.instructions[1].attention = abi.OPS.index("attention"), attend
         self.layers = (abi_step.CacheLayerC * 1)(
             abi_step.CacheLayerC(
@@ -179,6 +204,7 @@ class NativeLayer:
                 shape.n_kv_heads,
                 shape.head_dim,
                 self.codec,
+                value_dim=shape.value_dim,
             )
         )
         return abi_step.ProgramC(self.instructions, self.layers, 2, 1)
@@ -204,8 +230,7 @@ class NativeLayer:
         """A step of these sequences, q, k and v in place, and what it points to."""
         positions = [s.first + i for s in sequences for i in range(s.n)]
         row_sequence = [index for index, s in enumerate(sequences) for _ in range(s.n)]
-        for name in ("q", "k", "v"):
-            rows = torch.cat([getattr(s, name) for s in sequences])
+        for name, rows in self.operands(sequences).items():
             self.buffers[name][: len(rows), : rows.shape[1]] = rows
         keep: list[Any] = [int32s(positions), int32s(row_sequence), cos_sin, sink_cos_sin]
         native = (abi_step.SequenceC * len(sequences))()
@@ -228,11 +253,21 @@ class NativeLayer:
         )  # fmt: skip
         return step, keep
 
+    def operands(self, sequences: Sequence[Rows]) -> dict[str, Tensor]:
+        """What the first instruction reads, by the names of buffers."""
+        q, k, v = (torch.cat([getattr(s, name) for s in sequences]) for name in ("q", "k", "v"))
+        rank = self.shape.value_dim
+        if not rank:
+            return {"q": q, "k": k, "v": v}
+        by_head = q.unflatten(1, (self.shape.n_heads, -1))
+        whole, turned = by_head[..., :rank].flatten(1), by_head[..., rank:].flatten(1)
+        return {"q": whole, "q_rope": turned, "latent": k[:, :rank], "k_rope": k[:, rank:]}
+
     def run(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> Tensor:
-        """The attention output of every row, f32 [R, n_heads * head_dim]."""
+        """The attention output of every row, f32 [R, n_heads * dims of a value]."""
         step, _keep = self.step(*sequences, cos_sin=cos_sin, sink_cos_sin=sink_cos_sin)
         assert self.library.lr_program_run(self.executor, ctypes.byref(step)) == OK
-        return self.buffers["out"][: step.n_rows, : self.shape.n_heads * self.shape.head_dim].clone()
+        return self.buffers["out"][: step.n_rows, : self.shape.widths["out"]].clone()
 
     def status_of(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> int:
         """What lr_program_run says to a step."""
