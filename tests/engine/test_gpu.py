@@ -17,6 +17,7 @@ from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
 from localrun_testing.cli import localrun
 from localrun_testing.held_steps import wait_after
 from localrun_testing.kv_cases import CASES, KVCase, nmse, reference_for, run
+from localrun_testing.latent_cases import CASES as LATENT_CASES
 from localrun_testing.pretend_gpu import pretended_gpu
 from localrun_testing.small_model import finish, greedy, text
 from localrun_testing.stepper import Stepper, random_chunks
@@ -121,7 +122,7 @@ def test_quantised_weights_decode_on_the_device(device: torch.device, layout: La
     assert nmse(got.cpu(), expected) < NMSE["f32"]
 
 
-@pytest.mark.parametrize("case", CASES[MANY], ids=str)
+@pytest.mark.parametrize("case", [*CASES[MANY], *LATENT_CASES[MANY]], ids=str)
 def test_attention_with_every_codec_and_option(device: torch.device, case: KVCase) -> None:
     """Windows, learned sinks, windows that keep the first block, softcaps, odd head sizes; whole and in chunks."""
     expected = run(case, reference_for(case))

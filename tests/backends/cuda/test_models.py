@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing import tiny_models
-from localrun_testing.emulated_cuda import CudaStepper
-from localrun_testing.kv_cases import nmse
+from localrun_testing.emulated_cuda import CudaStepper, emulated_device
+from localrun_testing.kv_cases import nmse, run, sizes
+from localrun_testing.latent_cases import LatentCase
 from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper, chunks_across_a_block, random_chunks, random_chunks_of_blocks
 from localrun_testing.sure_chat import NEAR_A_BLOCK_END, SURE_CHAT
 
 from localrun.backends.cuda.availability import EMULATE
+from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.gpu.executor import GpuExecutor
+from localrun.backends.gpu.layouts import GpuLayout
 from localrun.base.events import Completion, Done
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
@@ -63,6 +67,15 @@ def test_steps_do_not_show_in_a_result(name: str, codec: str, folder: Path) -> N
     whole = one.logits(ids)
     for chunks in (chunks_across_a_block(N_TOKENS), random_chunks_of_blocks(N_TOKENS, seed=5)):
         assert torch.equal(CudaStepper(path, codec=codec).logits(ids, chunks), whole)
+
+
+def test_latent_attention_is_torchs_beside_kernels() -> None:
+    case = LatentCase(n_tokens=80)
+    request = case.request(case.forward(GpuLayout()), *sizes(case))
+    executor = GpuExecutor(CudaTranslator, emulated_device(), request)
+    assert executor.program.by_torch == {"head_linear", "latent_append", "attention"}
+    out = run(case, executor, [1, 62, 16, 1])
+    assert nmse(out[case.telling_rows], case.expected(case.telling_rows)) < 1e-9
 
 
 def test_a_chat_goes_on_beside_the_prompt_of_another(folder: Path) -> None:

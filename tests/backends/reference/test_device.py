@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from localrun_testing.kv_cases import CASES, Blocks, KVCase, reference_for, run, sizes, step
+from localrun_testing.latent_cases import LatentCase
 from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.small_model import small_model, small_runner
 from torch.overrides import TorchFunctionMode
@@ -24,7 +25,7 @@ from localrun.ops.token_counts import TokenCounts
 
 MAKERS = {torch.tensor, torch.as_tensor, torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.eye,
           torch.linspace, torch.rand, torch.randn, torch.randint, torch.scalar_tensor}  # fmt: skip
-SHORT = [replace(case, n_tokens=min(case.n_tokens, 140)) for case in CASES[:20]]
+SHORT = [replace(case, n_tokens=min(case.n_tokens, 140)) for case in (*CASES[:20], LatentCase())]
 
 
 class DevicesNamed(TorchFunctionMode):
