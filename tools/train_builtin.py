@@ -35,6 +35,7 @@ from tools.builtin_model import Decoder, Shape
 from tools.builtin_tokenizer import load_tokenizer, train_tokenizer
 
 MUON_LR = 0.01
+NEWTON_SCHULZ_STEPS = 5  # by which Muon makes an update orthogonal
 ADAM_LR = 2e-3
 EMBEDDING_LR = 2e-2
 OUTPUT_EPS = 3e-6  # without it, Adam unlearns tokens that are rarely said as fast as it learns the others
@@ -71,7 +72,7 @@ def optimizers(model: Decoder) -> list[torch.optim.Optimizer]:
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")]
     others = [p for p in model.parameters() if p.ndim == 1]
     return [
-        torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01, momentum=0.95),
+        torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01, momentum=0.95, ns_steps=NEWTON_SCHULZ_STEPS),
         torch.optim.AdamW(
             [
                 {"params": [model.token_embd.weight], "lr": EMBEDDING_LR},

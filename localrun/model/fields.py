@@ -204,8 +204,8 @@ class Fields(Mapping[str, Any]):
         ModelFileError for NaN and infinity anywhere in it, which JSON as Python writes it may have.
         """
         value = self.values_by_key.get(key)
-        if (found := _not_finite(self.spelled(key), value)) is not None:
-            raise self.error(f"{found}, not a finite number")
+        if (found := _not_finite("", value)) is not None:
+            raise self.error(f"{self.spelled(key)}{clean(found)}, not a finite number")
         return value
 
     def spelled(self, key: str) -> str:
@@ -214,13 +214,16 @@ class Fields(Mapping[str, Any]):
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
-        return self.first(f"{self.prefix}.", field.gguf)[0] if self.format == "gguf" else self.first("", field.hf)[0]
+        return self.first_key(f"{self.prefix}.", field.gguf) if self.format == "gguf" else self.first_key("", field.hf)
 
     def first(self, prefix: str, spellings: str) -> tuple[str, Any]:
         """The first of several keys that has a value, else the usual one; and its value."""
-        keys = [prefix + spelling for spelling in spellings.split()]
-        key = next((key for key in keys if self.values_by_key.get(key) is not None), (*keys, "")[0])
+        key = self.first_key(prefix, spellings)
         return key, self.value(key)
+
+    def first_key(self, prefix: str, spellings: str) -> str:
+        keys = [prefix + spelling for spelling in spellings.split()]
+        return next((key for key in keys if self.values_by_key.get(key) is not None), (*keys, "")[0])
 
     def __getitem__(self, name: str) -> Any:
         field = FIELDS[name]
@@ -270,9 +273,9 @@ class Fields(Mapping[str, Any]):
 
 
 def _not_finite(where: str, value: object) -> str | None:
-    """The first NaN or infinity in a value, as "key.part[0] is nan"; None where there is none."""
+    """The first NaN or infinity in a value, as ".part[0] is nan"; None where there is none."""
     if isinstance(value, float):
-        return None if isfinite(value) else clean(f"{where} is {value}")
+        return None if isfinite(value) else f"{where} is {value}"
     if isinstance(value, dict):
         parts = ((f"{where}.{key}", item) for key, item in value.items())
     elif isinstance(value, list):
