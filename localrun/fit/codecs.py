@@ -1,6 +1,7 @@
 """Choice of the KV codec of a load: the one that was asked for, or the best that fits. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError, UsageError
@@ -11,6 +12,7 @@ from localrun.storage.inventory import CodecTokens
 
 BEST_FIRST = ("f16", "q8", "k8v4", "q4")
 LOSSLESS = ("f16", "q8")  # without a visible difference
+WIDE = ("f32", "f16")  # those that latents are kept in
 ENOUGH = 8192  # tokens of context for which precision is given up
 SMALL = 3e9  # parameters below which 4-bit keys have been seen to break a model
 # Models with learned sinks whose layers are not known: the first scores are outliers that 4 bits lose.
@@ -46,11 +48,15 @@ def choose_codec(
 
     A named codec is used. `auto` with a context takes the best codec that holds it; without one f16 or q8 where the
     model's whole context fits, else q8, and smaller codecs only where q8 holds fewer than 8192 tokens. `auto` never
-    takes q4 where it is known to break. A chat that is stored in another codec, `before`, stays in that while it holds
-    the context or, without one, the chat and 8192 tokens: its blocks on disk are useless in other codecs. Raises
-    UsageError for a codec that cannot be used, DoesNotFitError.
+    takes q4 where it is known to break. Latents stay in 16 bits, unless f32 is asked for. A chat that is stored in
+    another codec, `before`, stays in that while it holds the context or, without one, the chat and 8192 tokens: its
+    blocks on disk are useless in other codecs. Raises UsageError for a codec that cannot be used, DoesNotFitError.
     """
-    fitting = {name: n for name in KV_CODECS if (n := longest(KV_CODECS[name])) is not None}
+    if config.latents and wish not in ("auto", *WIDE):
+        chosen = choose_codec("f16", config, ctx, longest)
+        return replace(chosen, note=f"latents stay in 16 bits: --kv {wish} is for keys and values")
+    usable = WIDE if config.latents else KV_CODECS
+    fitting = {name: n for name in usable if (n := longest(KV_CODECS[name])) is not None}
     objection = q4_objection(config)
     safe = [name for name in BEST_FIRST if name in fitting and not (name == "q4" and objection)]
     if wish != "auto":

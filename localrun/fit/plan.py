@@ -197,6 +197,9 @@ def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> N
         )
     if window is not None and window < BLOCK_TOKENS:
         raise UsageError(f"a window of {window} tokens is too small", f"try --window 1024; {BLOCK_TOKENS} is the least")
+    if window is not None and config.latents:
+        told = "leave it out: a token's latents are small, and --ctx says how many are kept"
+        raise UsageError("no window can be put on layers with latent attention", told)
 
 
 def longest_context(

@@ -1,7 +1,7 @@
 """Cache layers of models that cannot run yet, from their metadata. Torch-free.
 
-Sizes only: latents (DeepSeek V2, V3), recurrent states beside attention (Qwen3-Next and relatives, Mamba), compressed
-entries (DeepSeek V4), windows by layer, and layers that read the cache of another.
+Sizes only: latents with keys of an indexer (DeepSeek V3.2), recurrent states beside attention (Kimi Linear, Mamba),
+compressed entries (DeepSeek V4), windows by layer, and layers that read the cache of another.
 """
 
 from collections.abc import Mapping

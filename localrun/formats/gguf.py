@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
@@ -13,6 +13,10 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.source import TensorInfo
 from localrun.formats.weights import WeightFiles
 
+if TYPE_CHECKING:
+    from localrun.formats.checkpoints.joined import Joined, Tensors
+
+_KEYS_AND_VALUES = ".attn_kv_b.weight"
 _SHARD_HINT = "put all parts of the model into one folder, under the names they had"
 
 
@@ -50,14 +54,28 @@ def open_gguf(path: str | Path, *, ahead: bool = False) -> GgufFile:
     n_shards = opened.metadata.get_int("split.count", 1)
     shards = [opened] if n_shards in (0, 1) else _open_set(opened, n_shards)
     _ahead[:] = shards[:1] if ahead else []
+    tensors, joined = apart(_join_tensors(shards), shards[0].metadata)
     return GgufFile(
         path=path,
         version=shards[0].header.version,
         metadata=shards[0].metadata,
-        tensors=_join_tensors(shards),
+        tensors=tensors,
+        joined=joined,
         stamps={shard.path: shard.stamp for shard in shards},
         warnings=tuple(warning for shard in shards for warning in _warnings(shard)),
     )
+
+
+def apart(tensors: "Tensors", metadata: Metadata) -> "tuple[Tensors, Joined]":
+    """The tensors of a GGUF, those apart that early files of latent attention have in one, and how these are read.
+
+    Raises ModelFileError where such a one makes no sense.
+    """
+    if not any(name.endswith(_KEYS_AND_VALUES) for name in tensors):
+        return tensors, {}
+    from localrun.formats.checkpoints.latent_halves import with_halves  # most runs start without
+
+    return with_halves(tensors, {}, metadata)
 
 
 def _open_shard(path: Path) -> _Shard:

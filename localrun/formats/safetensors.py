@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, NotFoundError
@@ -13,10 +13,7 @@ from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, s
 from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index, weights_of
-from localrun.formats.weights import WeightFiles, rows_of
-
-if TYPE_CHECKING:
-    from localrun.formats.checkpoints.joined import JoinedTensor
+from localrun.formats.weights import WeightFiles
 
 INDEX_NAME = "model.safetensors.index.json"
 # What tells how ids come about.
@@ -37,27 +34,7 @@ class SafetensorsFolder(WeightFiles):
     tokenizer_json: Path | None
     chat_templates: Mapping[str, str]  # by name; the usual one is "default"
     spare_template: str | None  # where chat_template.jinja turns out to be wrong; empty: the model has no other
-    joined: "Mapping[str, JoinedTensor]"  # those of `tensors` that are several in the files
     format: Literal["safetensors"] = "safetensors"
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all tensors in the files."""
-        whole = sum(info.nbytes for info in self.tensors.values() if not info.is_joined)
-        parts = {part.name: part.nbytes for one in self.joined.values() for part in one.parts}
-        return whole + sum(parts.values())
-
-    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        """Read rows of a tensor; a tensor that is stored in several is joined."""
-        one = self.joined.get(name)
-        if one is None:
-            return super().read(name, first_row, n_rows)
-        first_row, count = rows_of(one.info, first_row, n_rows)
-        return one.read(self.read_rows, first_row, count)
-
-    def mapped(self, name: str) -> memoryview:
-        """Map a tensor; a tensor that is stored in several is read instead."""
-        return memoryview(self.read(name)) if name in self.joined else super().mapped(name)
 
 
 def open_safetensors(path: str | Path) -> SafetensorsFolder:
@@ -67,6 +44,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     Raises NotFoundError when there is nothing to open, ModelFileError for everything wrong with what there is.
     """
     from localrun.formats.checkpoints.beside import with_declared  # a run from a GGUF starts without them
+    from localrun.formats.checkpoints.latent_halves import with_halves
     from localrun.formats.checkpoints.registry import join_quantised, with_joined
 
     path = Path(path)
@@ -83,11 +61,12 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     tokenizer_config = _config(folder, names, "tokenizer_config.json")
     notes: list[str] = []
     generation_config = folder / "generation_config.json"
-    tensors = join_tensors(shards)
+    parts = join_tensors(shards)
     config = _config(folder, names, "config.json")
     declared = with_declared(config, names, lambda name: read_json(folder / name, "BAD_CONFIG"))
     metadata = Metadata(declared, config.path)
-    joined = join_quantised(tensors, metadata)
+    quantised = join_quantised(parts, metadata)
+    tensors, joined = with_halves(with_joined(parts, quantised), quantised, metadata)
     return SafetensorsFolder(
         path=path,
         folder=folder,
@@ -97,7 +76,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
         tokenizer_json=folder / "tokenizer.json" if "tokenizer.json" in names else None,
         chat_templates=folder_templates(folder, tokenizer_config, notes),
         spare_template=spare_template(folder, tokenizer_config),
-        tensors=with_joined(tensors, joined),
+        tensors=tensors,
         joined=joined,
         stamps={shard.path: shard.stamp for shard in shards},
         beside=beside,

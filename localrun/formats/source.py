@@ -57,3 +57,8 @@ class TensorSource(Protocol):
     def same(self, name: str, other: str) -> bool:
         """Whether two tensors agree in shape, type and every byte."""
         ...
+
+
+def factor_name(matrix: str) -> str:
+    """Name of the tensor with a factor of a matrix's products."""
+    return matrix.removesuffix("weight") + "scale"

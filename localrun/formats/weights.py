@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.files import Stamp, bad_file, map_range, read_range, shown
@@ -11,13 +12,17 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
+if TYPE_CHECKING:
+    from localrun.formats.checkpoints.joined import JoinedTensor
+
 _PIECE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFiles:
     """Base of GGUF files and safetensors folders. `stamps` holds every file as it was when it was checked, `beside`
-    those without tensors that tell how ids come about, as they were before they were read."""
+    those without tensors that tell how ids come about, as they were before they were read. `joined` are those of
+    `tensors` that the files have otherwise: in several, or in one with others."""
 
     path: Path
     metadata: Metadata
@@ -25,6 +30,7 @@ class WeightFiles:
     stamps: Mapping[Path, Stamp]
     beside: Mapping[Path, Stamp] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # odd, but harmless
+    joined: "Mapping[str, JoinedTensor]" = field(default_factory=dict)
     _compared: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -39,7 +45,10 @@ class WeightFiles:
 
     @property
     def nbytes(self) -> int:
-        return sum(info.nbytes for info in self.tensors.values())
+        """Bytes of all tensors in the files."""
+        whole = sum(info.nbytes for info in self.tensors.values() if not info.is_joined)
+        parts = {part.name: part.nbytes for one in self.joined.values() for part in one.parts}
+        return whole + sum(parts.values())
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
         """The bytes of a tensor, or of `n_rows` of its rows: runs of shape[-1] elements, counted over all of it.
@@ -47,10 +56,17 @@ class WeightFiles:
         Read from the file into new memory each time; any thread may call. Raises ModelFileError MISSING_TENSOR, or
         CHANGED when the file is not the one that was checked; ValueError for rows that do not exist.
         """
-        return self.read_rows(self.info(name), first_row, n_rows)
+        one = self.joined.get(name)
+        if one is None:
+            return self.read_rows(self.info(name), first_row, n_rows)
+        first_row, count = rows_of(one.info, first_row, n_rows)
+        return one.read(self.read_rows, first_row, count)
 
     def mapped(self, name: str) -> memoryview:
-        """The bytes of a tensor, read from the file as they are looked at. Raises as `read` does."""
+        """The bytes of a tensor, read from the file as they are looked at, or at once where they are joined. Raises as
+        `read` does."""
+        if name in self.joined:
+            return memoryview(self.read(name))
         info = self.info(name)
         return map_range(info.file, info.offset, info.nbytes, self.stamps[info.file])
 

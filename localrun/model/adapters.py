@@ -27,6 +27,8 @@ from localrun.ops.layouts import Layout
 if TYPE_CHECKING:
     import torch
 
+KEYS_AND_VALUES = "how keys and values are made of latents"
+OF_LATENTS = ("k_b", "v_b")  # a matrix of each head, which an adapter has in one
 NOT_ADAPTED = ("router", "shared_gate", "shared_up", "shared_down", "shared_router")  # of a mixture
 
 
@@ -88,13 +90,16 @@ def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> O
     known = {ref.name for ref in refs.values()}
     for weight in file.pairs:
         if weight not in known:
-            what = "experts" if "expert" in weight or "_exps" in weight else "what this model does not have"
+            of_experts, of_latents = ("expert" in weight or "_exps" in weight), "kv_b" in weight and config.latents
+            what = "experts" if of_experts else KEYS_AND_VALUES if of_latents else "what this model does not have"
             raise unsupported(file.path, f"it changes {what}: {shown(weight)}")
     return OpenedAdapter(file, scale, refs)
 
 
 def check(file: AdapterFile, ref: WeightRef, name: str, spec: LayerSpec) -> None:
     """Raise ModelFileError for a weight that cannot be adapted, or for matrices of another shape."""
+    if name in OF_LATENTS:
+        raise unsupported(file.path, f"it changes {KEYS_AND_VALUES}: {shown(ref.name)}")
     if ref.n_experts > 1 or name in NOT_ADAPTED or (spec.mixture is not None and name in ("gate", "up", "down")):
         raise unsupported(file.path, f"it changes experts, or how they are chosen: {shown(ref.name)}")
     weight = ref.name.removeprefix(PREFIXES[0])

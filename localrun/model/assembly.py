@@ -6,6 +6,7 @@ from dataclasses import replace
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.layer_weights import (
     AttentionWeights,
+    LatentWeights,
     LayerWeights,
     MixerWeights,
     ModelWeights,
@@ -95,9 +96,11 @@ class Assembler(ABC):
             out_scale=self.number(prefix + "out_scale") if self.has(prefix + "out_scale") else 1.0,
         )
 
-    def mixing(self, prefix: str, spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
+    def mixing(self, prefix: str, spec: LayerSpec) -> AttentionWeights | LatentWeights | MixerWeights | None:
         if spec.mixer is not None:
             return self.mixer(prefix, spec.mixer)
+        if spec.latent is not None:
+            return self.latent_attention(prefix)
         return self.attention(prefix) if spec.has_attention else None
 
     def xielu(self, prefix: str, spec: LayerSpec) -> XieluNumbers:
@@ -123,6 +126,20 @@ class Assembler(ABC):
         q, o = self.linear(prefix + "q"), self.linear(prefix + "o")
         k, v, gate = (self.optional_linear(prefix + name) for name in ("k", "v", "attn_gate"))
         return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
+
+    def latent_attention(self, prefix: str) -> LatentWeights:
+        return LatentWeights(
+            self.optional_linear(prefix + "q_a"),
+            self.vector(prefix + "q_a_norm"),
+            self.linear(prefix + "q_nope"),
+            self.linear(prefix + "q_rope"),
+            self.linear(prefix + "kv_a"),
+            self.required_vector(prefix + "kv_a_norm"),
+            self.linear(prefix + "k_rope"),
+            self.linear(prefix + "k_b"),
+            self.linear(prefix + "v_b"),
+            self.linear(prefix + "o"),
+        )
 
     def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
         matrices = {name: self.unbiased(prefix + name) for name in mixer.matrices(0)}

@@ -10,8 +10,10 @@ from localrun.base.dataclass import dataclass
 from localrun.cache.groups import Group, make_groups
 from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.interface import CacheKind
+from localrun.cache.kinds.latent import Latent
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
+from localrun.model.latent_sizes import LatentSizes
 from localrun.model.xielu import XieluNumbers
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.types import Activation, LinearActivation, QKNorm, Routing
@@ -135,6 +137,8 @@ class LayerSpec:
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
     bare_qk_norm: bool = field(default=False, repr=False)  # norms of q and k have no weights
     post_eps: float | None = field(default=None, repr=False)  # of the norms after a block; None: that of all norms
+    # In the place of keys and values of heads: all share one key of `head_dim` numbers, the latent and what turns.
+    latent: LatentSizes | None = field(default=None, repr=False)
 
     @property
     def has_attention(self) -> bool:
@@ -156,6 +160,8 @@ class LayerSpec:
             return Recurrent(self.mixer.state_size)
         if self.shares_cache is not None or self.kind == "none":
             return Shared()
+        if self.latent is not None:
+            return Latent(self.latent.rank, self.latent.rope_dims)
         window = self.window if self.sink_window is None else self.sink_window
         return AttentionCache(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
 
@@ -215,6 +221,11 @@ class ModelConfig:
         return len(self.layers)
 
     @property
+    def latents(self) -> tuple[LatentSizes, ...]:
+        """The sizes of latent attention in its layers, each once; none for models that have no such layer."""
+        return tuple(dict.fromkeys(spec.latent for spec in self.layers if spec.latent is not None))
+
+    @property
     def image_spans(self) -> bool:
         """Whether rows of an image see those after them in some layer, so that all are computed in one step."""
         return any(spec.image_spans for spec in self.layers)
@@ -241,16 +252,17 @@ class ModelConfig:
         return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))
 
     def for_window(self, window: int) -> ModelConfig:
-        """The config where a query sees `window` tokens and the first block; layers with smaller windows stay.
+        """The config where a query sees `window` tokens and the first block.
 
-        Of an assistant a token less: its query is that of the next token, whose keys are not there.
+        Layers with smaller windows, and those with latents, stay. Of an assistant a token less: its query is that of
+        the next token, whose keys are not there.
         """
         if self.block is not None:
             return self
         window -= self.body_size > 0
         layers = (
             spec
-            if not spec.has_attention or (spec.window is not None and spec.window <= window)
+            if not spec.has_attention or spec.latent or (spec.window is not None and spec.window <= window)
             else replace(spec, kind="full", window=None, sink_window=window)
             for spec in self.layers
         )

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from localrun.base.dataclass import dataclass
 from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.latent_attention import attend_latents
 from localrun.model.layer_weights import (
     AttentionWeights,
+    LatentWeights,
     LayerWeights,
     MixerWeights,
     ModelWeights,
@@ -55,7 +57,6 @@ class Model:
         per_layer = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             if layer.mixing is not None:
-                mixing_block = attention_block if spec.mixer is None else recurrent_block
                 x = mixing_block(ops, x, index, spec, layer, config.rms_eps)
             if spec.ffn_size:
                 x = ffn_block(ops, x, spec, layer, config.rms_eps)
@@ -86,6 +87,13 @@ def embedded(ops: Ops, weight: LinearWeight, scale: float, image_id: int | None 
     return ops(Embed(weight.packed, scale * weight.scale, image_id))[0]
 
 
+def mixing_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    """Attention or a mixer, added to the residual stream."""
+    if spec.latent is not None:
+        return latent_block(ops, x, index, spec, layer, eps)
+    return (attention_block if spec.mixer is None else recurrent_block)(ops, x, index, spec, layer, eps)
+
+
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     weights = layer.mixing
     assert isinstance(weights, AttentionWeights)
@@ -100,6 +108,13 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window, spans=spec.image_spans))
     if gate is not None:
         (o,) = ops(SigmoidMul(o, gate))
+    return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, spec.post_eps or eps)
+
+
+def latent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
+    weights = layer.mixing
+    assert isinstance(weights, LatentWeights)
+    o = attend_latents(ops, normed(ops, x, layer.attn_norm, eps), index, spec, weights)
     return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, spec.post_eps or eps)
 
 

@@ -43,9 +43,10 @@ def read_draft_refs(source: TensorSource, config: ModelConfig) -> dict[str, Weig
 def config_with_head(config: ModelConfig, head: TensorSource) -> ModelConfig | None:
     """The config of a model with a layer that drafts in a GGUF of its own, numbered after the model's and made like the
     last of them; None where the file has no such layer."""
-    if head.format != "gguf" or draft_place(head, config.n_layers) is None or not config.layers[-1].has_attention:
+    last = config.layers[-1]
+    if head.format != "gguf" or draft_place(head, config.n_layers) is None or not last.has_attention or last.latent:
         return None
-    return replace(config, draft=config.layers[-1])
+    return replace(config, draft=last)
 
 
 def outer_refs(namer: Namer, config: ModelConfig, index: int) -> Iterator[tuple[str, WeightRef]]:

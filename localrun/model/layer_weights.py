@@ -25,6 +25,25 @@ class AttentionWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class LatentWeights:
+    """Weights of latent attention. Without `q_a` queries are made of the row itself.
+
+    `k_b` of each head is transposed: it brings a query to the latents, in the place of latents to the keys.
+    """
+
+    q_a: LinearWeight | None  # [q_rank, hidden]
+    q_a_norm: Vector | None
+    q_nope: LinearWeight  # [n_heads · nope_dims, q_rank]
+    q_rope: LinearWeight  # [n_heads · rope_dims, q_rank]
+    kv_a: LinearWeight  # [rank, hidden]
+    kv_a_norm: Vector
+    k_rope: LinearWeight  # [rope_dims, hidden]
+    k_b: LinearWeight  # [n_heads · rank, nope_dims]
+    v_b: LinearWeight  # [n_heads · value_dim, rank]
+    o: LinearWeight
+
+
+@dataclass(frozen=True, slots=True)
 class MixerWeights:
     """Weights of a recurrent layer's mixer, by its own names."""
 
@@ -58,7 +77,7 @@ class LayerWeights:
     In a mixture gate, up and down are those of all experts, one after the other.
     """
 
-    mixing: AttentionWeights | MixerWeights | None
+    mixing: AttentionWeights | LatentWeights | MixerWeights | None
     gate: LinearWeight | None
     up: LinearWeight | None
     down: LinearWeight | None

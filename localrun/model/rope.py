@@ -32,23 +32,24 @@ UNSCALED = ("none", "default", "dynamic", "mrope")
 
 
 def rope_from_gguf(
-    source: TensorSource, fields: Fields, theta: float, dims: int, truncate: bool = True, usual: str = "linear"
+    source: TensorSource,
+    fields: Fields,
+    theta: float,
+    dims: int,
+    truncate: bool = True,
+    usual: str = "linear",
+    of_latents: bool = False,
 ) -> RopeSpec:
     """The rope of a GGUF file: scaling keys under `rope.scaling.`, divisors in small F32 tensors.
 
     `truncate`: whether the ramp of YaRN begins and ends at whole pairs. `usual`: the type where there is but a factor.
     """
-    prefix = f"{fields.prefix}.rope.scaling."
-    found = {name: fields.first(prefix, spellings) for name, spellings in GGUF_KEYS.items()}
+    found = gguf_scaling(fields, of_latents)
     scaling = {name: value for name, (_, value) in found.items()}
-    if scaling["factor"] is None:
-        found["factor"] = fields.first(f"{fields.prefix}.rope.", "scale_linear")
-        scaling["factor"] = found["factor"][1]
-    if scaling["factor"] is None:
-        scaling["factor"] = 1.0
     scaled = scaling["factor"] not in (0.0, 1.0)  # zero means one there
     scaling["rope_type"] = scaling["rope_type"] or (usual if scaled else "none")
-    scaling["mscale"] = 1.0 if scaling["mscale"] is None else scaling["mscale"]
+    if scaling["mscale"] is None:  # of latents what all dims have, by which such files leave it out
+        scaling["mscale"] = (of_latents and scaling["mscale_all_dim"]) or 1.0
     scaling["truncate"] = truncate
     fields = fields.spelled_as({name: key for name, (key, _) in found.items()})
     check_dims(fields, dims)
@@ -74,6 +75,34 @@ def rope_from_gguf(
         scaling["short_factor"] = _read_divisors(source, fields, "rope_factors_short.weight", dims)
         scaling["attention_factor"] = scaling["attention_factor"] or 1.0  # never derived there
     return scaled_rope(fields, scaling, theta, dims)
+
+
+def gguf_scaling(fields: Fields, of_latents: bool) -> dict[str, tuple[str, Any]]:
+    """The key of a GGUF and its value for every word of a rope dictionary.
+
+    Files with latent attention have a tenth of `mscale_all_dim`, under llama.cpp's name for it.
+    """
+    found = {name: fields.first(f"{fields.prefix}.rope.scaling.", spellings) for name, spellings in GGUF_KEYS.items()}
+    if found["factor"][1] is None:
+        key, factor = fields.first(f"{fields.prefix}.rope.", "scale_linear")
+        found["factor"] = key, 1.0 if factor is None else factor
+    key, all_dims = found["mscale_all_dim"]
+    if of_latents and key.endswith("log_multiplier") and isinstance(all_dims, float):
+        found["mscale_all_dim"] = key, 10.0 * all_dims
+    return found
+
+
+def latent_scale(fields: Fields, scaling: Mapping[str, Any]) -> float:
+    """Factor on the scores of latent attention: the square of YaRN's magnitude for all dims, those that do not turn
+    among them (DeepSeek-V2). `scaling`: the rope dictionary of a config.json."""
+    if fields.format == "gguf":
+        found = gguf_scaling(fields, of_latents=True)
+        fields = fields.spelled_as({name: key for name, (key, _) in found.items()})
+        scaling = {name: value for name, (_, value) in found.items()}
+    all_dims = _optional(fields, scaling, "mscale_all_dim")
+    if not all_dims or scaling.get("rope_type") in (None, *UNSCALED):
+        return 1.0
+    return _magnitude(all_dims, _number(fields, scaling, "factor", 1.0, 1e6)) ** 2
 
 
 def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:
@@ -176,13 +205,14 @@ def _yarn_divisors(
 
 
 def _yarn_magnitude(fields: Fields, scaling: Mapping[str, Any], factor: float) -> float:
-    def scaled(mscale: float) -> float:
-        return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
-
     mscale, all_dims = _optional(fields, scaling, "mscale"), _optional(fields, scaling, "mscale_all_dim")
     if mscale and all_dims:
-        return scaled(mscale) / scaled(all_dims)
-    return scaled(1.0)
+        return _magnitude(mscale, factor) / _magnitude(all_dims, factor)
+    return _magnitude(1.0, factor)
+
+
+def _magnitude(mscale: float, factor: float) -> float:
+    return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
 def _longrope(fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int) -> RopeSpec:

@@ -4,6 +4,7 @@ from math import prod
 from typing import TypeAlias
 
 from localrun.model.config import LayerSpec, Mixture, ModelConfig
+from localrun.model.latent_sizes import LatentSizes
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]  # matrices [n_rows, n_cols], vectors [n]
 Ranks: TypeAlias = tuple[tuple[str, int], ...]  # of an adapter, for every weight that it changes
@@ -74,6 +75,8 @@ def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:
     if spec.mixer is not None:
         shapes |= spec.mixer.matrices(hidden)
         shapes |= {name: (prod(sizes),) for name, sizes in spec.mixer.vectors().items()}
+    elif spec.latent is not None:
+        shapes |= latent_shapes(hidden, spec.n_heads, spec.latent)
     elif spec.has_attention:
         shapes |= attention_shapes(hidden, spec)
     if spec.mixture is not None:
@@ -102,6 +105,24 @@ def attention_shapes(hidden: int, spec: LayerSpec) -> Shapes:
     if spec.sinks:
         shapes["sinks"] = (spec.n_heads,)
     return shapes | {"o": (hidden, q_rows)} | {f"{name}_bias": (n,) for name, n in (heads | {"o": hidden}).items()}
+
+
+def latent_shapes(hidden: int, n_heads: int, sizes: LatentSizes) -> Shapes:
+    """Shapes of the matrices of latent attention, and of the norms of latents."""
+    of_queries: Shapes = {}
+    if sizes.q_rank is not None:
+        of_queries = {"q_a": (sizes.q_rank, hidden), "q_a_norm": (sizes.q_rank,)}
+    n_in = sizes.q_rank or hidden
+    return of_queries | {
+        "q_nope": (n_heads * sizes.nope_dims, n_in),
+        "q_rope": (n_heads * sizes.rope_dims, n_in),
+        "kv_a": (sizes.rank, hidden),
+        "kv_a_norm": (sizes.rank,),
+        "k_rope": (sizes.rope_dims, hidden),
+        "k_b": (n_heads * sizes.rank, sizes.nope_dims),
+        "v_b": (n_heads * sizes.value_dim, sizes.rank),
+        "o": (hidden, n_heads * sizes.value_dim),
+    }
 
 
 def network_shapes(hidden: int, size: int, has_gate: bool) -> dict[str, tuple[int, int]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.source import TensorSource
+from localrun.formats.source import TensorSource, factor_name
 
 FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
 MATRIX_TYPES = (*FLOAT_TYPES, "F8_E4M3")  # those of a number an element that matrices may be of
@@ -96,7 +96,7 @@ def scale_refs(source: TensorSource, refs: Mapping[str, WeightRef]) -> dict[str,
     free = source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
     found = {}
     for name, ref in refs.items():
-        scales = tuple(tensor.removesuffix("weight") + "scale" for tensor in ref.tensors)
+        scales = tuple(map(factor_name, ref.tensors))
         if len(ref.shape) != 2 or "router" in name or scales[0] not in free:
             continue
         if not ref.names:

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import count, islice, takewhile
 from types import MappingProxyType
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
-from localrun.formats.source import TensorSource
+from localrun.formats.source import TensorSource, factor_name
 from localrun.model.archs.base import Arch
 from localrun.model.archs.hf_classes import hf_biases, hf_ties
 from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, name_in_file
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
+from localrun.model.latent_weights import latent_refs
 from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
 from localrun.model.spare_biases import spare_biases
 from localrun.model.weight_ref import WeightRef, check_tensor, gather_refs, scale_refs
@@ -110,6 +112,9 @@ class Namer:
         """Weights that share a tensor with others, or are spread over several."""
         if spec.mixer is not None:
             yield from self.mixer_refs(index, spec.mixer, shapes)
+        elif spec.latent is not None:
+            ref = partial(self.ref, index=index)
+            yield from latent_refs(ref, self.source.tensors, spec.n_heads, spec.latent, shapes)
         elif spec.has_attention:
             heads = ("q", *made_of_a_token(spec))
             for fused, names in (("qkv", heads), ("qkv_bias", [f"{name}_bias" for name in heads])):
@@ -241,12 +246,21 @@ class Namer:
         if self.gguf:
             if name.endswith(ACTIVATION_SCALE):
                 return name.removesuffix(ACTIVATION_SCALE) + ".weight" in self.source.tensors
-            drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
-            parts = (*GGUF_OTHER_PARTS, *(f"blk.{index}." for index in drafting))
-            return name in self.unread or name.startswith(parts)
-        if name in (output := self.name("output"), output.removesuffix("weight") + "scale"):
+            return name in self.unread or name.startswith((*GGUF_OTHER_PARTS, *self.drafting))
+        if name.startswith(self.drafting):
+            return True
+        if name in (output := self.name("output"), factor_name(output)):
             return self.tied
         return name in self.unread or any(re.search(pattern, name) for pattern in NOT_WEIGHTS)
+
+    @cached_property
+    def drafting(self) -> tuple[str, ...]:
+        """Prefixes of the layers that only draft, which come after those of the model; a GGUF counts them."""
+        after = count(self.config.n_layers)
+        if self.gguf:
+            return tuple(f"blk.{index}." for index in islice(after, self.config.n_draft_layers))
+        layers = (f"{self.prefix}layers.{index}." for index in after)
+        return tuple(takewhile(lambda layer: f"{layer}eh_proj.weight" in self.source.tensors, layers))
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -256,9 +270,11 @@ class Namer:
 
     @cached_property
     def unread(self) -> set[str]:
-        """Tensors in files for layers that read the keys and values of another."""
+        """Tensors in files for layers that read the keys and values of another, and what makes both of latents where
+        what makes each of them is there, too."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
-        return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
+        of_others = {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
+        return of_others | {self.name("kv_b", i) for i, spec in enumerate(self.config.layers) if spec.latent}
 
 
 def rounds_activations(tensor: str) -> bool:
@@ -277,6 +293,7 @@ def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:
 
     Of the last norm where there is only an output matrix.
     """
-    found = next((name.removesuffix(embed) for name in source.tensors if name.endswith(embed)), None)
+    all_prefixes = (name.removesuffix(embed) for name in source.tensors if name.endswith(embed))
+    found = min(all_prefixes, key=len, default=None)  # a layer that drafts may have an embedding, too
     usual = (prefix for prefix in PREFIXES if prefix + norm in source.tensors)
     return next(usual, PREFIXES[0]) if found is None else found

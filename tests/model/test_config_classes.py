@@ -44,7 +44,7 @@ NOT_READ = {  # fields that change no number of an answer
     "expand": "not used by its class, which has mamba_head_dim",
     **dict.fromkeys(("mamba_ssm_cache_dtype", "residual_in_fp32"), "precision of what is f32 here"),
     "moe_shared_expert_overlap": "in which order it is computed",
-    **dict.fromkeys(("num_nextn_predict_layers", "mtp_layers_block_type"), "layers that only draft"),
+    **dict.fromkeys(("num_nextn_predict_layers", "num_mtp_layers", "mtp_layers_block_type"), "layers that only draft"),
     "vocab_size_per_layer_input": "rows of a table, which its tensor has",
 }
 NOT_USED_BY = {"nemotron_h": {"sliding_window", "attention_bias"}}  # its class has it, and that is all
@@ -189,6 +189,14 @@ ADDED: dict[str, Any] = {  # by hand, or left over from another architecture
     "hidden_act": "gelu_new",
     "hidden_activation": "silu",
     "mlp_hidden_act": "silu",
+    "kv_lora_rank": 48,
+    "q_lora_rank": 32,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 8,
+    "rope_interleave": False,
+    "mlp_layer_types": ["sparse", "sparse", "dense"],
+    "topk_method": "group_limited_greedy",
+    "mlp_bias": True,
 }
 
 

@@ -47,7 +47,19 @@ def test_logits_match_transformers(
     [
         *product(
             ["f32", "f16"],
-            ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT],
+            [
+                "llama",
+                "gemma3",
+                "phi3",
+                "olmo2",
+                "qwen3-moe",
+                "mixtral",
+                "gpt-oss",
+                "gemma4-e2b",
+                "deepseek-v2-lite",
+                "glm-4.7-flash",
+                *RECURRENT,
+            ],
         )
     ],
 )
@@ -91,6 +103,8 @@ def test_every_instruction_set_stays_close_to_the_reference(
                 "gemma4",
                 "gemma4-e2b",
                 "gemma4-moe",
+                "deepseek-v2-lite",
+                "deepseek-v3",
             ],
         )
     ],

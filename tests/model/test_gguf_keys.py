@@ -26,7 +26,7 @@ KINDS = (
     "llama", "mixtral", "ministral-3", "qwen2", "qwen2-moe", "qwen3-yarn", "gemma", "gemma2", "gemma3", "gemma4-e2b",
     "gemma4-moe", "phi3", "phi3-longrope", "olmo3", "granite", "granite-moe-shared", "granite-hybrid-moe",
     "nemotron-h-moe", "smollm3", "qwen3-moe", "qwen3-vl-moe", "qwen3.5", "qwen3.5-moe", "qwen3-next", "lfm2",
-    "lfm2-moe", "gpt-oss", "apertus", "muse-glimmer",
+    "lfm2-moe", "gpt-oss", "apertus", "muse-glimmer", "deepseek-v2-lite", "deepseek-v3",
 )  # fmt: skip
 NO_PLACE = "the size of a part whose tensors would have no place"
 NO_EXPERTS = "of experts, and there are none: the tensors of some would have no place"

@@ -95,6 +95,9 @@ TINY = {
     "qwen3_vl_moe_text": "qwen3-vl-moe",
     "gpt_oss": "gpt-oss",
     "nemotron_h": "nemotron-h",
+    "deepseek_v2": "deepseek-v2-lite",
+    "deepseek_v3": "deepseek-v3",
+    "glm4_moe_lite": "glm-4.7-flash",
 }
 
 

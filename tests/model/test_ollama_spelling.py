@@ -75,6 +75,7 @@ SPELLINGS: dict[str, Spelling] = {
     "smollm3": Spelling(),
     "apertus": Spelling(),
     "muse-glimmer": Spelling(),
+    "glm-4.7-flash": Spelling(),
     "qwen3.5": Spelling(
         tensors=SSM_DT, values={"attention.head_count_kv": [0, 0, 0, 2, 0], "ssm.v_head_reordered": True}
     ),
@@ -128,7 +129,7 @@ def test_every_architecture_with_a_name_in_ggufs_is_here() -> None:
     kinds = {"llama", "mistral3", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3vl", "gemma", "gemma2", "gemma3",
              "gemma4", "phi3", "olmo2", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
              "smollm3", "qwen3moe", "qwen3vlmoe", "qwen35", "qwen35moe", "qwen3next", "lfm2", "lfm2moe",
-             "gpt-oss", "apertus", "muse-glimmer"}  # fmt: skip
+             "gpt-oss", "apertus", "muse-glimmer", "deepseek2"}  # fmt: skip
     assert usual == kinds, "a new architecture wants a row of SPELLINGS"
 
 

@@ -2,7 +2,7 @@
 
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.predict.what_if import HEADS, heads_of, with_heads
+from localrun.diagnose.predict.what_if import HEADS, Heads, heads_of, latents_formula, with_heads
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, kv_bytes_per_token, layer_codecs
@@ -24,6 +24,8 @@ def explain(model: LoadedModel) -> TopicReport:
     figures.append(Figure("room for this chat and others", "bytes", "", None, model.plan.kv_bytes))
     by_codec = {name: float(n) for name, n in kv_bytes_by_codec(config).items()}
     heads = {_name(kind, config): float(kv_bytes_by_codec(with_heads(config, kind))["f16"]) for kind in HEADS}
+    if config.latents:
+        heads[_name(None, config)] = by_codec["f16"]
     return TopicReport(
         "memory",
         words.title,
@@ -63,7 +65,9 @@ def blocks_formula(model: LoadedModel) -> str:
 
 
 def heads_formula(config: ModelConfig) -> tuple[str, float]:
-    """The usual formula for layers that store keys and values, and its result."""
+    """The usual formula for layers that store keys and values or latents, and its result."""
+    if config.latents:
+        return latents_formula(config, KV_CODECS["f16"]), float(kv_bytes_per_token(config, KV_CODECS["f16"]))
     layers = [spec for spec in config.layers if spec.has_attention and spec.shares_cache is None]
     shapes = {(spec.n_kv_heads, spec.head_dim) for spec in layers}
     total = float(sum(KV_CODECS["f16"].bytes_per_token(spec.head_dim) * spec.n_kv_heads for spec in layers))
@@ -73,5 +77,5 @@ def heads_formula(config: ModelConfig) -> tuple[str, float]:
     return "sum over layers of 2 · KV heads · dims · 2 bytes", total
 
 
-def _name(kind: str, config: ModelConfig) -> str:
-    return f"{kind} (as it is)" if kind == heads_of(config) else kind
+def _name(kind: Heads | None, config: ModelConfig) -> str:
+    return f"{kind or 'latents'} (as it is)" if kind == heads_of(config) else str(kind)

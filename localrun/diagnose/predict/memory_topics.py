@@ -7,7 +7,7 @@ from localrun.diagnose.explain.topic_report import Bars, Curve, Figure, TopicRep
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.predict.textbook import kv_correction, weights_correction
 from localrun.diagnose.predict.times import Times
-from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of
+from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of, latents_formula
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 POINTS = 24
@@ -26,7 +26,7 @@ def memory(times: Times) -> TopicReport:
     ]
     if times.free is not None:
         figures.append(Figure("free on this machine", "bytes", "", None, float(times.free)))
-    kinds = {kind: replace(one, heads=kind) for kind in HEADS}
+    kinds = [replace(one, heads=kind) for kind in (*HEADS, *[None] * bool(what.size.shape.config.latents))]
     pictures = (
         Bars(
             f"The cache of {what.ctx:,} tokens, by codec",
@@ -36,7 +36,7 @@ def memory(times: Times) -> TopicReport:
         Bars(
             f"The same as {what.codec}, by KV heads",
             "bytes",
-            {_heads_name(kind, of): float(of.cache_bytes) for kind, of in kinds.items()},
+            {_heads_name(of): float(of.cache_bytes) for of in kinds},
         ),
     )
     off = "" if what.cached else " It is off now: nothing is kept, and every token reads the whole text again."
@@ -101,6 +101,8 @@ def window(times: Times) -> TopicReport:
 
 def token_formula(what: WhatIf) -> str:
     """Formula for the bytes of a token, in the numbers of this model where all its layers are alike."""
+    if what.config.latents:
+        return latents_formula(what.config, what.kv_codec)
     layers = [spec for spec in what.config.layers if spec.has_attention]
     shapes = {(spec.n_kv_heads, spec.head_dim) for spec in layers}
     codec = what.kv_codec
@@ -118,10 +120,12 @@ def weights_formula(what: WhatIf) -> str:
     return f"{what.n_params / 1e9:.2f} B parameters · {what.bits:g} bits / 8"
 
 
-def _heads_name(kind: str, what: WhatIf) -> str:
+def _heads_name(what: WhatIf) -> str:
+    mark = " (its own)" if what.heads == heads_of(what.size.shape.config) else ""
+    if what.heads is None:
+        return f"latents{mark}"
     found = next((spec.n_kv_heads for spec in what.config.layers if spec.has_attention), 0)
-    mark = " (its own)" if kind == heads_of(what.size.shape.config) else ""
-    return f"{kind} {found}{mark}"
+    return f"{what.heads} {found}{mark}"
 
 
 def _fits(times: Times) -> str:

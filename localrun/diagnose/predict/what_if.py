@@ -114,8 +114,10 @@ class WhatIf:
         return self.ctx - self.answer
 
 
-def heads_of(config: ModelConfig) -> Heads:
-    """Kind of heads of a model, by the majority of its layers."""
+def heads_of(config: ModelConfig) -> Heads | None:
+    """Kind of heads of a model, by the majority of its layers; None where they have latents in the place of heads."""
+    if config.latents:
+        return None
     kinds = [_kind(spec) for spec in config.layers if spec.has_attention]
     return max(HEADS, key=kinds.count)
 
@@ -128,10 +130,23 @@ def with_heads(config: ModelConfig, heads: Heads | None) -> ModelConfig:
     """The model with a KV head for every query head (MHA), one for all (MQA), or its own groups (GQA)."""
     if heads is None:
         return config
-    layers = (
-        replace(spec, n_kv_heads=_n_kv_heads(spec, heads)) if spec.has_attention else spec for spec in config.layers
-    )
+    layers = (_with_heads(spec, heads) if spec.has_attention else spec for spec in config.layers)
     return replace(config, layers=tuple(layers))
+
+
+def _with_heads(spec: LayerSpec, heads: Heads) -> LayerSpec:
+    """A layer with other KV heads; of latents with those that they are made into."""
+    if spec.latent is not None:
+        spec = replace(spec, latent=None, head_dim=spec.latent.key_dim, n_kv_heads=spec.n_heads)
+    return replace(spec, n_kv_heads=_n_kv_heads(spec, heads))
+
+
+def latents_formula(config: ModelConfig, codec: KVCodec) -> str:
+    """Formula for the bytes of a token in layers with latents, which are alike."""
+    latents = [spec.cache for spec in config.layers if spec.latent is not None]
+    bits = latents[0].codec(codec).k_bits
+    (size,) = {spec.head_dim for spec in config.layers if spec.latent is not None}
+    return f"{len(latents)} layers · {size} numbers for all heads · {bits // 8} bytes"
 
 
 def _n_kv_heads(spec: LayerSpec, heads: Heads) -> int:

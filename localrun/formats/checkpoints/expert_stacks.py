@@ -7,19 +7,11 @@ import re
 from collections.abc import Mapping
 
 from localrun.base.dataclass import dataclass
-from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.joined import Joined, JoinedTensor, OneTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.quant import QUANT_TYPES
 
 _OF_ONE = re.compile(r"(.*\.experts\.)(gate_up|down)_projs\.([0-9]{1,5})\.(weight|bias)")
 _PARTS = {"gate_up": ("gate", "up"), "down": ("down",)}
-
-
-@dataclass(frozen=True)
-class OneExpert(JoinedTensor):
-    """A tensor of one expert that the file has as it is."""
-
-    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        return read_rows(self.parts[0], first_row, n_rows)
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ def with_stacks(found: Joined, tensors: Tensors) -> Joined:
     for name, info in tensors.items():
         if match := _OF_ONE.fullmatch(name):
             layer, part, number, kind = match.groups()
-            one = found.get(name) or OneExpert(info, (info,))
+            one = found.get(name) or OneTensor(info, (info,))
             stacks.setdefault((layer, part, kind), {})[int(number)] = one
     single = {one.info.name for experts in stacks.values() for one in experts.values()}
     kept = {name: one for name, one in found.items() if name not in single}

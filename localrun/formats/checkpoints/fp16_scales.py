@@ -15,7 +15,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, appears_as
 from localrun.formats.files import bad_file, shown
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.source import WIDE_SCALES, TensorInfo
+from localrun.formats.source import WIDE_SCALES, TensorInfo, factor_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,11 +98,6 @@ class PowerOfTwo(JoinedTensor):
 
         factor = np.ldexp(np.float32(1), -self.matrix.exponent(read_rows))
         return bytearray(np.full(self.info.shape, factor, "<f4").data)
-
-
-def factor_name(matrix: str) -> str:
-    """Name of the factor of a matrix's products."""
-    return matrix.removesuffix("weight") + "scale"
 
 
 def with_factor(matrix: ScaledCodes, scales: TensorInfo) -> Joined:

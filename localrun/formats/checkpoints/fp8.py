@@ -12,7 +12,6 @@ from math import prod
 from typing import Any
 
 from localrun.base.dataclass import dataclass
-from localrun.formats.checkpoints.fp16_scales import factor_name
 from localrun.formats.checkpoints.joined import (
     ROUTERS,
     Joined,
@@ -29,7 +28,7 @@ from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.checkpoints.whole_scale import WholeScale, read_scales
 from localrun.formats.files import shown
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.source import TensorInfo
+from localrun.formats.source import TensorInfo, factor_name
 
 CODES = ("F8_E4M3", "F8_E5M2")
 _SCALE_TYPES = ("F32", "F16", "BF16", *EXPONENTS)  # U8 for 32 columns only

@@ -38,6 +38,13 @@ class JoinedTensor(ABC):
         """Bytes of some rows (runs of shape[-1] numbers) in the type of `info`."""
 
 
+class OneTensor(JoinedTensor):
+    """A tensor that the file has as it is, for what is made of it."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        return read_rows(self.parts[0], first_row, n_rows)
+
+
 Joined: TypeAlias = dict[str, JoinedTensor]
 
 

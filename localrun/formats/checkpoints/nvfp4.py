@@ -9,7 +9,6 @@ from math import prod
 from typing import Any
 
 from localrun.formats.checkpoints.fp8 import join_fp8
-from localrun.formats.checkpoints.fp16_scales import factor_name
 from localrun.formats.checkpoints.joined import (
     Joined,
     JoinedTensor,
@@ -21,7 +20,7 @@ from localrun.formats.checkpoints.joined import (
 )
 from localrun.formats.checkpoints.mx import join_mx
 from localrun.formats.checkpoints.whole_scale import WholeScale
-from localrun.formats.source import TensorInfo
+from localrun.formats.source import TensorInfo, factor_name
 
 _SPELLINGS = (("_packed", "_global_scale"), ("", "_scale_2"))  # endings of codes, and of their scale of the whole
 _GROUP = 16

@@ -13,6 +13,7 @@ from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.gemma import join_gemma
 from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
 from localrun.formats.checkpoints.joined import Joined, Tensors, misfit
+from localrun.formats.checkpoints.latent_halves import is_half
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
@@ -198,7 +199,8 @@ def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
 
 def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:
     """A note about the types of joined matrices, and their bits per weight in memory; empty where there are none."""
-    types = Counter(info.qtype for info in tensors.values() if info.is_joined and len(info.shape) > 1)
+    packed = (info for info in tensors.values() if info.is_joined and len(info.shape) > 1 and not is_half(info))
+    types = Counter(info.qtype for info in packed)
     each = [f"{qtype}, {held_bits(qtype):.4g} bits a weight ({n:,} matrices)" for qtype, n in types.most_common()]
     return f"its packed weights are held as {'; '.join(each)}" if each else ""
 

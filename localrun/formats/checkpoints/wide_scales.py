@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from localrun.formats.checkpoints.fp16_scales import WITH_F32_SCALES, PowerOfTwo, ScaledCodes, factor_name
+from localrun.formats.checkpoints.fp16_scales import WITH_F32_SCALES, PowerOfTwo, ScaledCodes
 from localrun.formats.checkpoints.joined import appears_as
+from localrun.formats.source import factor_name
 
 if TYPE_CHECKING:
     from localrun.formats.safetensors import SafetensorsFolder

@@ -7,6 +7,7 @@ from typing import Any
 
 from localrun.base.errors import HubError
 from localrun.formats.checkpoints.beside import with_declared
+from localrun.formats.checkpoints.latent_halves import with_halves
 from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Fetch, fetch_from
 from localrun.formats.gguf_header import read_header
@@ -90,7 +91,8 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> H
         _check_index(http, repo, {file.path for file in files})
     metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
     joined = join_quantised(tensors, metadata) if form == "safetensors" else {}
-    return HeaderModel(path, form, metadata, 0, with_joined(tensors, joined), fetches)
+    found, _ = with_halves(with_joined(tensors, joined), joined, metadata)
+    return HeaderModel(path, form, metadata, 0, found, fetches)
 
 
 def _check_index(http: Http, repo: RemoteRepo, names: set[str]) -> None:

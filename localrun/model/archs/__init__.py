@@ -6,12 +6,14 @@ from localrun.formats.helper_files import DRAFT, declared_helper
 from localrun.formats.source import TensorSource
 from localrun.model.archs.apertus import Apertus
 from localrun.model.archs.base import Arch
+from localrun.model.archs.deepseek import DeepSeekV2, DeepSeekV3
 from localrun.model.archs.dspark import DSpark
 from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.gemma4 import Gemma4
 from localrun.model.archs.gemma4_assistant import Gemma4Assistant
+from localrun.model.archs.glm4_moe_lite import Glm4MoeLite
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.granite_hybrid import GraniteHybrid
@@ -61,6 +63,9 @@ ARCHS: tuple[Arch, ...] = (
     Lfm2(),
     Lfm2Moe(),
     GptOss(),
+    DeepSeekV2(),
+    DeepSeekV3(),
+    Glm4MoeLite(),
 )
 
 ASSISTANT, DSPARK = Gemma4Assistant(), DSpark()  # draft for one of these

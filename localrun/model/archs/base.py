@@ -92,7 +92,7 @@ class Arch:
         return fields_of(source, self.defaults)
 
     def check_supported(self, fields: Fields) -> None:
-        if fields["n_experts"] and self.experts is None:
+        if fields["n_experts"] and self.expert_rules(fields) is None:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
 
     def base_layer(self, fields: Fields) -> LayerSpec:
@@ -133,9 +133,10 @@ class Arch:
         if any(base.head_dim != bases[0].head_dim for base in bases):
             raise ModelFileError("UNSUPPORTED", "heads differ in size between layers", path=fields.path)
         layers = [self.layer(fields, i, bases[i % len(bases)], windowed[i]) for i in range(n_layers)]
-        if fields["n_experts"] and self.experts is not None:
+        rules = self.expert_rules(fields)
+        if fields["n_experts"] and rules is not None:
             has_experts = self.layers_with_experts(fields)
-            layers = [self.experts.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
+            layers = [rules.layer(spec, fields) if has_experts[i] else spec for i, spec in enumerate(layers)]
         if any(spec.mixer is None and not spec.n_kv_heads for spec in layers):
             raise fields.error("a layer with attention has no heads of keys and values")
         if not all(spec.ffn_size for spec in layers):
@@ -155,6 +156,10 @@ class Arch:
     def draft_layer(self, source: TensorSource, fields: Fields) -> LayerSpec | None:
         """The layer of a file that drafts tokens, where the architecture knows how."""
         return None
+
+    def expert_rules(self, fields: Fields) -> ExpertRules | None:
+        """Facts about the experts of a file; None where the architecture has none."""
+        return self.experts
 
     def layers_with_experts(self, fields: Fields) -> list[bool]:
         """Whether each layer of a model with experts has some: all but those that the file keeps dense."""

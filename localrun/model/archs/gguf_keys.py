@@ -15,13 +15,9 @@ PARTS_OF_NONE = {
     "altup.num_inputs": "several residual streams (AltUp)",
     "attention.clamp_kqv": "clamped queries, keys and values",
     "attention.indexer.head_count": "an indexer of keys",
-    "attention.key_length_mla": "latent attention",
-    "attention.kv_lora_rank": "latent attention",
     "attention.max_alibi_bias": "ALiBi",
     "attention.output_scale": "scaled results of attention",
-    "attention.q_lora_rank": "queries of low rank",
     "attention.relative_buckets_count": "relative positions",
-    "attention.value_length_mla": "latent attention",
     "expert_group_scale": "scaled groups of experts",
     "interleave_moe_layer_step": "experts in every n-th layer",
     "kda.head_dim": "Kimi's delta attention",
@@ -38,9 +34,18 @@ PARTS_OF_NONE = {
 }
 
 
+PARTS_OF_LATENTS = {
+    "attention.key_length_mla": "latent attention",
+    "attention.kv_lora_rank": "latent attention",
+    "attention.q_lora_rank": "queries of low rank",
+    "attention.value_length_mla": "latent attention",
+}
+
+
 def check_keys(fields: Fields, config: ModelConfig) -> None:
     """Raise ModelFileError: UNSUPPORTED for an unsupported key, BAD_HPARAM where a key contradicts the tensors."""
-    for key, what in PARTS_OF_NONE.items():
+    absent = PARTS_OF_NONE | ({} if config.latents else PARTS_OF_LATENTS)
+    for key, what in absent.items():
         value = fields.value(f"{fields.prefix}.{key}")
         if any(value) if isinstance(value, list) else value:
             raise unsupported(fields, key, value, f"{what} cannot be run")
@@ -72,6 +77,9 @@ def numbers_of(config: ModelConfig) -> dict[str, set[float]]:
         "rope.dimension_count_swa": [rope.dims for rope in turned_there],
         "attention.key_length_swa": [spec.head_dim for spec in windowed],
         "attention.value_length_swa": [spec.head_dim for spec in windowed],
+        # of what is cached, or in early files of heads
+        "attention.key_length": [n for one in config.latents for n in (one.rank + one.rope_dims, one.key_dim)],
+        "attention.value_length": [n for one in config.latents for n in (one.rank, one.value_dim)],
     }
     return {key: found for key, values in numbers.items() if (found := set(values))}
 

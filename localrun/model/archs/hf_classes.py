@@ -51,6 +51,9 @@ MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_ty
     "Lfm2MoeForCausalLM": "lfm2_moe",
     "Lfm2VlForConditionalGeneration": "lfm2_vl",
     "GptOssForCausalLM": "gpt_oss",
+    "DeepseekV2ForCausalLM": "deepseek_v2",
+    "DeepseekV3ForCausalLM": "deepseek_v3",
+    "Glm4MoeLiteForCausalLM": "glm4_moe_lite",
 }
 TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their language model, where text_config does not say
     "idefics3": "llama",
@@ -78,6 +81,9 @@ _NULL_IS_NOTHING = ("rope_parameters", "partial_rotary_factor", "rope_local_base
 ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go first, as there
     "mixtral": {"num_experts": "num_local_experts"},
     "gpt_oss": {"num_experts": "num_local_experts"},
+    "deepseek_v2": {"num_experts": "n_routed_experts"},
+    "deepseek_v3": {"num_local_experts": "n_routed_experts"},
+    "glm4_moe_lite": {"num_local_experts": "n_routed_experts", "head_dim": "qk_rope_head_dim"},
     "qwen3_moe": {"num_local_experts": "num_experts"},
     "qwen3_vl_moe_text": {"num_local_experts": "num_experts"},
     "granitemoehybrid": {"layers_block_type": "layer_types"},

@@ -4,6 +4,7 @@ A row has every key of its class that changes what is computed; other keys of a 
 for a value that the class derives from other keys, as is done here, or for none.
 """
 
+from localrun.model.archs.hf_latent import LATENT_CLASSES
 from localrun.model.archs.hf_shared import (
     BIAS,
     BIASES,
@@ -25,12 +26,7 @@ from localrun.model.archs.hf_shared import (
 
 CLASSES: dict[str, Values] = {
     "llama": {**sizes(32000, 4096, 11008, 32, 32, None, None, 2048), **rope(1e4), **USUAL, **BIASES},
-    "mistral": {
-        **sizes(32000, 4096, 14336, 32, 32, 8, None, 131_072),
-        **rope(1e4),
-        **USUAL,
-        "sliding_window": 4096,
-    },
+    "mistral": {**sizes(32000, 4096, 14336, 32, 32, 8, None, 131_072), **rope(1e4), **USUAL, "sliding_window": 4096},
     "ministral3": {
         **sizes(131_072, 4096, 14336, 34, 32, 8, 128, 262_144),
         **rope(1e4),
@@ -297,4 +293,5 @@ CLASSES: dict[str, Values] = {
             "original_max_position_embeddings": 4096,
         },
     },
+    **LATENT_CLASSES,
 }

@@ -26,6 +26,14 @@ GGUF_NAMES: dict[str, str] = {
     "sinks": "blk.{}.attn_sinks.weight blk.{}.attn_sinks",
     "q_norm": "blk.{}.attn_q_norm.weight",
     "k_norm": "blk.{}.attn_k_norm.weight",
+    "q_a": "blk.{}.attn_q_a.weight",
+    "q_a_norm": "blk.{}.attn_q_a_norm.weight",
+    "q_b": "blk.{}.attn_q_b.weight",
+    "kv_a": "blk.{}.attn_kv_a_mqa.weight",
+    "kv_a_norm": "blk.{}.attn_kv_a_norm.weight",
+    "k_b": "blk.{}.attn_k_b.weight",
+    "v_b": "blk.{}.attn_v_b.weight",
+    "kv_b": "blk.{}.attn_kv_b.weight",
     "attn_post_norm": "blk.{}.post_attention_norm.weight",
     "ffn_norm": "blk.{}.ffn_norm.weight",
     "gate": "blk.{}.ffn_gate.weight",
@@ -99,6 +107,14 @@ HF_NAMES: dict[str, str] = {
     "sinks": "layers.{}.self_attn.sinks",
     "q_norm": "layers.{}.self_attn.q_norm.weight",
     "k_norm": "layers.{}.self_attn.k_norm.weight",
+    "q_a": "layers.{}.self_attn.q_a_proj.weight",
+    "q_a_norm": "layers.{}.self_attn.q_a_layernorm.weight",
+    "q_b": "layers.{}.self_attn.q_b_proj.weight",
+    "kv_a": "layers.{}.self_attn.kv_a_proj_with_mqa.weight",
+    "kv_a_norm": "layers.{}.self_attn.kv_a_layernorm.weight",
+    "k_b": "layers.{}.self_attn.k_b_proj.weight layers.{}.self_attn.embed_q.weight",
+    "v_b": "layers.{}.self_attn.v_b_proj.weight layers.{}.self_attn.unembed_out.weight",
+    "kv_b": "layers.{}.self_attn.kv_b_proj.weight",
     "ffn_norm": "layers.{}.post_attention_layernorm.weight",
     "gate": "layers.{}.mlp.gate_proj.weight",
     "up": "layers.{}.mlp.up_proj.weight",
@@ -154,6 +170,9 @@ HF_SHARED_EXPERT: dict[str, str] = {
     "shared_gate": "layers.{}.mlp.shared_expert.gate_proj.weight",
     "shared_up": "layers.{}.mlp.shared_expert.up_proj.weight",
     "shared_down": "layers.{}.mlp.shared_expert.down_proj.weight",
+}
+HF_SHARED_EXPERTS: dict[str, str] = {  # several as one network, without a gate
+    f"shared_{name}": f"layers.{{}}.mlp.shared_experts.{name}_proj.weight" for name in ("gate", "up", "down")
 }
 HF_MIXTRAL_NAMES: dict[str, str] = {
     **{name: spelling.replace("mlp", "block_sparse_moe", 1) for name, spelling in MLX_EXPERT_NAMES.items()},

@@ -29,6 +29,7 @@ from localrun_testing.small_model import (
     CPU,
     DELTA,
     FULL,
+    LATENT,
     MAMBA,
     NETWORK,
     WINDOWED,
@@ -41,6 +42,7 @@ GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now
 GEMMA4 = tuple(replace(spec, image_spans=spec.window is not None) for spec in GEMMA)  # rows of images see both ways
 MISTRAL = (replace(WINDOWED, window=100),) * 3
 LLAMA = (FULL,) * 3
+LATENTS = (LATENT,) * 3
 GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)
 HYBRID = (DELTA, DELTA, FULL) * 2  # linear attention, and a full layer now and then
 GRANITE_H = (MAMBA, FULL, MAMBA, MAMBA)  # a state space, likewise

@@ -56,6 +56,7 @@ ARCHS = {
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2moe",
     "gpt_oss": "gpt-oss",
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "glm4_moe_lite"), "deepseek2"),
 }
 PAIRS_INTERLEAVED = {
     "llama",
@@ -107,6 +108,11 @@ LAYER_TENSORS = {
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
     "self_attn.gate_proj": "attn_gate",
+    "self_attn.q_a_proj": "attn_q_a",
+    "self_attn.q_a_layernorm": "attn_q_a_norm",
+    "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa",
+    "self_attn.kv_a_layernorm": "attn_kv_a_norm",
     "self_attn.qkv_proj": "attn_qkv",
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
@@ -252,7 +258,9 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
     else:
         writer.add_layer_norm_rms_eps(getattr(config, "rms_norm_eps", None) or config.norm_eps)
-    if arch != "gemma4":
+    if arch == "deepseek2":
+        add_latents(writer, config)
+    elif arch != "gemma4":
         writer.add_head_count_kv(kv_heads(config))
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
@@ -298,6 +306,19 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_logit_scale(config.logits_scaling)
 
 
+def add_latents(writer: gguf.GGUFWriter, config: Any) -> None:
+    """Sizes of latent attention: the other keys of heads are of what is cached, one key of latent and rope."""
+    writer.add_head_count_kv(1)
+    writer.add_q_lora_rank(config.q_lora_rank or 0)  # llama.cpp knows by 26 or 27 layers that there is none
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_value_length(config.kv_lora_rank)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    writer.add_vocab_size(config.vocab_size)
+
+
 def add_xielu(writer: gguf.GGUFWriter, folder: Path, n_layers: int) -> None:
     """The numbers of the activation, which are tensors in a checkpoint."""
     found = dict(checkpoint(folder))
@@ -332,6 +353,19 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_weights_norm(config.norm_topk_prob)
         writer.add_expert_weights_scale(config.routed_scaling_factor)
         writer.add_expert_group_count(config.n_group)
+    if config.model_type in {"deepseek_v2", "deepseek_v3", "glm4_moe_lite"}:
+        kinds = getattr(config, "mlp_layer_types", None)
+        writer.add_leading_dense_block_count(kinds.count("dense") if kinds else config.first_k_dense_replace)
+        writer.add_expert_shared_count(config.n_shared_experts)
+        writer.add_expert_weights_scale(config.routed_scaling_factor)
+        if config.model_type == "deepseek_v2":
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX)
+        else:
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+            writer.add_expert_weights_norm(config.norm_topk_prob)
+        if config.n_group:
+            writer.add_expert_group_count(config.n_group)
+            writer.add_expert_group_used_count(config.topk_group)
     if config.model_type == "glm4_moe":
         writer.add_leading_dense_block_count(config.first_k_dense_replace)
         writer.add_expert_shared_count(config.n_shared_experts)
@@ -441,6 +475,14 @@ def muse_norms(block: str, config: Any) -> Iterator[tuple[str, Array]]:
         yield f"{block}.attn_{part}_norm.weight", np.full(config.head_dim, value, np.float32)
 
 
+def halves_of_latents(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
+    """What makes keys and values of a latent, head by head; that of keys transposed."""
+    heads = data.unflatten(0, (config.num_attention_heads, -1))
+    keys, values = heads.split((config.qk_nope_head_dim, config.v_head_dim), 1)
+    yield f"{block}.attn_k_b.weight", keys.transpose(1, 2).contiguous().numpy()
+    yield f"{block}.attn_v_b.weight", values.contiguous().numpy()
+
+
 def qkv_and_z(block: str, data: torch.Tensor, config: Any) -> Iterator[tuple[str, Array]]:
     """What each head of keys has in turn, apart: all queries, keys and values, and all gates."""
     key_dim, n_keys = config.linear_key_head_dim, config.linear_num_key_heads
@@ -469,6 +511,8 @@ def add_rope_scaling(writer: gguf.GGUFWriter, config: Any, rope: dict[str, Any])
         if "beta_fast" in rope:
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        if "kv_lora_rank" in config.to_dict():  # a tenth, for the sake of its first files
+            writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
         if "llama_4_scaling_beta" in rope:
             writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
             writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
@@ -523,6 +567,9 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
             continue
         if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
             yield from granite_parts(hf_name, data, config)
+            continue
+        if hf_name.endswith("kv_b_proj.weight"):
+            yield from halves_of_latents(f"blk.{hf_name.split('.')[2]}", data, config)
             continue
         hf_name = drafting_name(hf_name, config)
         if arch == "muse-glimmer" and hf_name.endswith("self_attn.q_proj.weight"):

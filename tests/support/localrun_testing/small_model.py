@@ -20,9 +20,10 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
-from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
+from localrun.model.latent_sizes import LatentSizes
+from localrun.model.layer_weights import AttentionWeights, LatentWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.model.mamba2 import Mamba2
-from localrun.model.shapes import made_of_a_token
+from localrun.model.shapes import latent_shapes, made_of_a_token
 from localrun.model.short_conv import GatedShortConv
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -38,6 +39,8 @@ MAMBA = replace(FULL, kind="recurrent", rope=None, mixer=Mamba2(4, 32, 2, 16, ta
 NETWORK = replace(FULL, kind="none", rope=None, activation="relu_squared")
 CONV = replace(FULL, kind="recurrent", rope=None, mixer=GatedShortConv(HIDDEN, taps=3))
 
+LATENT = replace(FULL, n_kv_heads=1, head_dim=40, attn_scale=20**-0.5, latent=LatentSizes(32, 8, 12, 16, 20, 1e-6))
+
 
 def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: int = 0) -> Model:
     """Random weights for `layers`; greedy answers wander over the vocabulary."""
@@ -50,10 +53,10 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
     def linear(n_rows: int, n_cols: int) -> LinearWeight:
         return LinearWeight(matrix(n_rows, n_cols))
 
-    def norm() -> torch.Tensor:
-        return 1 + 0.3 * torch.randn(HIDDEN, generator=generator)
+    def norm(size: int = HIDDEN) -> torch.Tensor:
+        return 1 + 0.3 * torch.randn(size, generator=generator)
 
-    def mixing(spec: LayerSpec) -> AttentionWeights | MixerWeights | None:
+    def mixing(spec: LayerSpec) -> AttentionWeights | LatentWeights | MixerWeights | None:
         if spec.kind == "none":
             return None
         if spec.mixer is not None:
@@ -62,6 +65,10 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
             if "decay" in vectors:
                 vectors["decay"] = -vectors["decay"].abs()
             return MixerWeights(matrices, vectors)
+        if spec.latent is not None:
+            shapes = latent_shapes(HIDDEN, spec.n_heads, spec.latent).items()
+            parts: dict[str, Any] = {name: (norm if len(shape) == 1 else linear)(*shape) for name, shape in shapes}
+            return LatentWeights(**{"q_a": None, "q_a_norm": None} | parts)
         kv = [linear(spec.n_kv_heads * spec.head_dim, HIDDEN) for _ in made_of_a_token(spec)]
         return AttentionWeights(
             q=linear(spec.n_heads * spec.head_dim, HIDDEN),

@@ -114,6 +114,13 @@ def _nemotron_h(kinds: str, **changes: Any) -> dict[str, Any]:
     return {**settings, **mamba, **no_limits, **changes}
 
 
+def _latent(**changes: Any) -> dict[str, Any]:
+    sizes = {"kv_lora_rank": 32, "qk_nope_head_dim": 24, "qk_rope_head_dim": 16, "v_head_dim": 48}
+    experts = {"n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 48, "n_shared_experts": 2}
+    scale = {"routed_scaling_factor": 1.8, "rms_norm_eps": 1e-6}  # which its classes give the norms of latents
+    return _config(num_key_value_heads=6, **sizes, **experts) | scale | changes
+
+
 def _lfm2(**changes: Any) -> dict[str, Any]:
     kinds = ["conv", "conv", "full_attention", "conv", "full_attention", "conv"]
     settings = _config(num_hidden_layers=6, layer_types=kinds, tie_word_embeddings=True, norm_eps=1e-5, **changes)
@@ -146,6 +153,7 @@ _LLAMA3_ROPE = {
     "original_max_position_embeddings": 64,
 }
 _YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64}
+_LATENT_YARN = {**_YARN, "factor": 40.0, "beta_fast": 32.0, "beta_slow": 1.0}
 _GEMMA3_ROPE = {
     "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50_000.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
@@ -484,6 +492,26 @@ TINY_MODELS: dict[str, TinyModel] = {
         ),
     ),
     "apertus": TinyModel("apertus", _config(hidden_act="xielu", rope_parameters=_LLAMA3_ROPE)),
+    "deepseek-v2-lite": TinyModel(
+        "deepseek_v2",
+        _latent(
+            q_lora_rank=None,
+            first_k_dense_replace=1,
+            routed_scaling_factor=1.0,
+            rope_parameters={**_LATENT_YARN, "mscale": 0.707, "mscale_all_dim": 0.707},
+        ),
+    ),
+    "deepseek-v3": TinyModel(
+        "deepseek_v3",
+        _latent(
+            q_lora_rank=40,
+            first_k_dense_replace=1,
+            n_group=4,
+            topk_group=2,
+            rope_parameters={**_LATENT_YARN, "mscale": 1.0, "mscale_all_dim": 1.0},
+        ),
+    ),
+    "glm-4.7-flash": TinyModel("glm4_moe_lite", _latent(q_lora_rank=40, n_shared_experts=1)),
     "muse-glimmer": TinyModel(
         "muse_glimmer",
         _config(

@@ -38,6 +38,10 @@ GEMMA_CALL = (
     "{{ k + ':' + ('<|\"|>' + v + '<|\"|>' if v is string else v | tojson) + ('' if loop.last else ',') }}{% endfor %}"
     "{{ '}<tool_call|>' }}"
 )
+GLM_CALL = (  # as GLM-4.7 has it, all in one line
+    "{{ '<tool_call>' + f.name }}{% for k, v in f.arguments | items %}{{ '<arg_key>' + k + '</arg_key><arg_value>' + "
+    "(v if v is string else v | tojson) + '</arg_value>' }}{% endfor %}</tool_call>"
+)
 LLAMA_CALL = "{{ '{\"name\": \"' + f.name + '\", \"parameters\": ' + f.arguments | tojson + '}' }}"
 HARMONY_CALL = (
     "<|end|><|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json<|message|>"
@@ -57,6 +61,7 @@ REFUSES_TOOLS = (
 FOUND: dict[str, tuple[ChatTemplate, str, HistoryForm]] = {
     "Hermes": (template(HERMES), "Hermes", HistoryForm()),
     "tagged XML": (template(XML_CALL), "tagged XML", HistoryForm()),
+    "GLM": (template(GLM_CALL), "GLM", HistoryForm()),
     "Gemma": (template(GEMMA_CALL), "Gemma 4", HistoryForm()),
     "arguments as a text": (template("", TURN + APERTUS), "Apertus", HistoryForm(text_arguments=True)),
     "one call a turn": (template(HERMES, ONE + TURN), "Hermes", HistoryForm(one_a_turn=True)),
