@@ -32,6 +32,8 @@ TINY = (  # of `TINY_MODELS`, those that differ in what their layers do
     "nemotron-h-moe",
     "smollm3",
     "muse-glimmer",
+    "deepseek-v2-lite",
+    "glm-4.7-flash",
     "qwen2-moe",
     "qwen3-moe",
     "qwen3-vl-moe",

@@ -70,6 +70,7 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
                 "granite-hybrid",
                 "nemotron-h",
                 "nemotron-h-moe",
+                "glm-4.7-flash",
                 "gemma4",
                 "gemma4-e2b",
                 "gemma4-moe",
@@ -127,7 +128,7 @@ def test_show_tells_the_heads_of_layers_that_have_some(tmp_path: Path, capsys: p
 PRECISIONS = ("bf16", "int2", "int4", "int8")
 KINDS = (
     *("qwen3-moe", "phi3", "ministral-3", "gemma4-e2b"),
-    *("qwen3-next", "lfm2-moe", "granite-hybrid-moe", "nemotron-h-moe"),
+    *("qwen3-next", "lfm2-moe", "granite-hybrid-moe", "nemotron-h-moe", "deepseek-v3"),
 )
 
 

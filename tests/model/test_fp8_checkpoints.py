@@ -62,7 +62,7 @@ def save_twins(folder: Path, target: Path, granularity: str) -> tuple[Path, Path
 
 
 @pytest.mark.parametrize("granularity", ["blocks", "rows", "matrix", "none"])
-@pytest.mark.parametrize("kind", ["llama", "phi3", "qwen3.5-moe"])
+@pytest.mark.parametrize("kind", ["llama", "phi3", "qwen3.5-moe", "deepseek-v3"])
 def test_logits_are_those_of_the_same_numbers(
     kind: str, granularity: str, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

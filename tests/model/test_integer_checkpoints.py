@@ -140,7 +140,9 @@ def test_parts_of_quark_that_do_not_fit(
         Stepper(packed)
 
 
-@pytest.mark.parametrize("kind", ["llama-biases", "gemma3", "gemma4-e2b", "nemotron-h-moe", "qwen3.5", "lfm2"])
+@pytest.mark.parametrize(
+    "kind", ["llama-biases", "gemma3", "gemma4-e2b", "nemotron-h-moe", "qwen3.5", "lfm2", "deepseek-v3"]
+)
 def test_a_matrix_of_bitsandbytes_has_the_shape_that_its_name_tells(
     kind: str, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from localrun_testing.adapters import Pair, merged_folder, pairs_of_folder, write_gguf, write_peft
 from localrun_testing.gguf_convert import convert, prepare, write
 from localrun_testing.malformed import key, keys, refused, tensor
 from localrun_testing.mlx_checkpoint import save_named, save_packed
@@ -17,8 +18,7 @@ from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, build, save
 from safetensors.torch import load_file, save_file
 
-from localrun.base.errors import UsageError
-from localrun.fit.plan import check_context
+from localrun.base.errors import ModelFileError
 from localrun.formats.gguf import open_gguf
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import open_safetensors
@@ -225,11 +225,26 @@ def test_norms_of_latents_have_the_eps_of_their_format(tiny_gguf: TinyFile, vari
     assert [one.eps for one in read_config(Changed(source, values, VOCAB_SIZE)).latents] == [1e-5]
 
 
-def test_a_window_is_refused(tiny_folder: TinyFile) -> None:
-    config = read_config(open_safetensors(tiny_folder("deepseek-v3")))
-    with pytest.raises(UsageError, match="no window can be put on layers with latent attention"):
-        check_context(config, None, 128)
-    assert config.for_window(64) == config
+def test_adapters_of_all_but_what_is_made_of_latents(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    folder = tiny_folder("deepseek-v3")
+    pairs = pairs_of_folder(folder)
+    of_both = {name: pair for name, pair in pairs.items() if "kv_b_proj" in name}
+    others = {name: pair for name, pair in pairs.items() if name not in of_both}
+    assert of_both
+    assert any("q_b_proj" in name for name in others)
+    merged = Stepper(merged_folder(folder, tmp_path / "merged", others)).logits(IDS)
+    adapted = Stepper(folder, adapters=[(write_peft(tmp_path / "adapter", others), 1.0)]).logits(IDS)
+    assert difference(adapted, merged).within(MAX_ABS, 1e-6)
+    with pytest.raises(ModelFileError, match="it changes how keys and values are made of latents"):
+        Stepper(folder, adapters=[(write_peft(tmp_path / "both", of_both), 1.0)])
+
+
+def test_adapters_of_single_heads_are_refused(tiny_gguf: TinyFile, tmp_path: Path) -> None:
+    name, n_in, n_out = "blk.0.attn_v_b.weight", RANK, HEADS * VALUE
+    pairs = {name: Pair(torch.ones(2, n_in), torch.ones(n_out, 2))}
+    adapter = write_gguf(tmp_path / "adapter.gguf", pairs, arch="deepseek2")
+    with pytest.raises(ModelFileError, match="it changes how keys and values are made of latents"):
+        Stepper(tiny_gguf("deepseek-v3"), adapters=[(adapter, 1.0)])
 
 
 @pytest.mark.parametrize(

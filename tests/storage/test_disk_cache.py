@@ -92,7 +92,9 @@ def test_asking_the_same_again_after_a_restart_restores_to_the_last_token() -> N
     assert second.cache.restored_tokens == first.prompt_tokens - 1
 
 
-@pytest.mark.parametrize(("kv", "name"), [*product(["f16", "q8"], ["gemma4", "gemma4-e2b", "gpt-oss", "nemotron-h"])])
+@pytest.mark.parametrize(
+    ("kv", "name"), [*product(["f16", "q8"], ["gemma4", "gemma4-e2b", "gpt-oss", "nemotron-h", "deepseek-v3"])]
+)
 def test_layers_of_every_kind_come_back_after_a_restart(name: str, kv: KVCodecName, tmp_path: Path) -> None:
     """Windows, keys and values that other layers read, layers that keep nothing, and states."""
     path = tiny_file(name, tmp_path / "model.gguf")

@@ -39,6 +39,7 @@ _BACK = (  # whose rows are as many as the model is wide
 _OF_SENSES = re.compile(r"visual|vision|audio|projector|connector")
 _HELD = ("BF16", "F16")
 _STORAGES = ("U8", "I8", "F16", "BF16", "F32")  # what holds the bytes of codes
+_OF_LATENTS = ((".q_b_proj.", ".q_a_layernorm."), (".kv_b_proj.", ".kv_a_layernorm."))  # and the norm before each
 _OF_EXPERT = re.compile(r"s\.[0-9]{1,5}$")  # of gpt-oss, such as down_projs.7
 _BLOCK = 64  # numbers with a scale in what is held packed
 _MAX_STATE = 1 << 16
@@ -84,7 +85,7 @@ def four_bits(
         assert part is not None
         if part.qtype != "F32" or len(part.shape) != 1 or (length and part.shape != (length,)):
             raise misfit(part, f"cannot be of type {part.qtype} and shape {list(part.shape)}")
-    width, count = embedding.shape[-1] if embedding and len(embedding.shape) == 2 else 0, 2 * prod(codes.shape)
+    width, count = width_of(name, tensors, embedding), 2 * prod(codes.shape)
     if not width or count % width or width % 2:
         raise misfit(codes, f"of {count:,} numbers is no matrix of a model that is {width:,} numbers wide")
     is_nf4 = state.name.endswith("nf4") and absmax.shape[0] * _BLOCK == count
@@ -97,6 +98,15 @@ def four_bits(
         held = "NF4_G64"
     parts = (codes, absmax, table, state, *(part for part in nested if part is not None))
     return FourBits(appears_as(name, shape, held, codes), parts, read_once)
+
+
+def width_of(name: str, tensors: Tensors, embedding: TensorInfo | None) -> int:
+    """Columns of a matrix, or its rows: as many as the norm of the latent that it reads has, else the width of the
+    model; 0 where neither is known."""
+    norm = next((tensors.get(name.replace(*each)) for each in _OF_LATENTS if each[0] in name), None)
+    if norm is not None and len(norm.shape) == 1:
+        return norm.shape[0]
+    return embedding.shape[-1] if embedding is not None and len(embedding.shape) == 2 else 0
 
 
 @dataclass(frozen=True)

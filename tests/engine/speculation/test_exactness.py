@@ -11,6 +11,7 @@ from localrun_testing.cache_engine import (
     GPT_OSS,
     GRANITE_H,
     HYBRID,
+    LATENTS,
     LFM,
     LLAMA,
     MISTRAL,
@@ -43,6 +44,7 @@ LAYERS = {
     "granite-h": GRANITE_H,
     "nemotron-h": NEMOTRON_H,
     "lfm": LFM,
+    "latents": LATENTS,
 }
 CASES = {
     **{
