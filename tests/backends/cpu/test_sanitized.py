@@ -21,7 +21,9 @@ EXPERTS = (
     "experts_without_gates",
     "experts_are_chosen_from_the_best_groups",
 )
-TESTS = (*FILES, "test_states.py", *(f"test_experts.py::test_{name}" for name in EXPERTS))
+HEADS = ("every_head_is_a_linear_of_its_own", "heads_have_scales_biases_and_an_order_of_columns")
+PARTS = (("experts", EXPERTS), ("latent", HEADS))
+TESTS = (*FILES, "test_states.py", *(f"test_{part}.py::test_{name}" for part, names in PARTS for name in names))
 # Each number of rows is as small as has its remainder: all of them once.
 PLUGIN = """
 import localrun.backends.cpu
