@@ -57,8 +57,8 @@ class LatentCase(KVCase):
         return [self.n_heads * self.nope, self.n_heads * self.dims, self.rank, self.dims]
 
     def rows(self) -> Tensor:
-        """What tokens are, f32 [n_tokens, sum of widths]; turned keys are much larger than latents, as where they are
-        learned."""
+        """What tokens are, f32 [n_tokens, sum of widths]; turned keys are much larger than latents, which are
+        normed where they are learned."""
         g = torch.Generator().manual_seed(self.rank * 1000 + self.n_tokens)
         rows = torch.randn(self.n_tokens, sum(self.widths), generator=g)
         if self.outliers:
