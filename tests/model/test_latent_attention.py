@@ -11,6 +11,7 @@ import pytest
 import torch
 from localrun_testing.adapters import Pair, merged_folder, pairs_of_folder, write_gguf, write_peft
 from localrun_testing.gguf_convert import convert, prepare, write
+from localrun_testing.llama_peer import llama_peer
 from localrun_testing.malformed import key, keys, refused, tensor
 from localrun_testing.mlx_checkpoint import save_named, save_packed
 from localrun_testing.oracle import difference, model_logits, token_ids
@@ -74,9 +75,11 @@ def in_one(writer: gguf.GGUFWriter, qtype: str = "F32") -> None:
         both = both_of(tensors.pop(name).tensor, tensors.pop(f"{block}.attn_v_b.weight").tensor)
         kind = gguf.GGMLQuantizationType[qtype]
         writer.add_tensor(f"{block}.attn_kv_b.weight", gguf.quants.quantize(both, kind), raw_dtype=kind)
+    values = {name.removeprefix("deepseek2.attention."): value for name, value in writer.kv_data[0].items()}
+    values["key_length"].value, values["value_length"].value = NOPE + ROPE, VALUE
+    values["head_count_kv"].value = HEADS
     for name in ("key_length_mla", "value_length_mla"):
         del writer.kv_data[0][f"deepseek2.attention.{name}"]
-    keys(attention__key_length=NOPE + ROPE, attention__value_length=VALUE, attention__head_count_kv=HEADS)(writer)
 
 
 def both_of(keys_of: np.ndarray, values_of: np.ndarray) -> np.ndarray:
@@ -93,6 +96,16 @@ def test_early_ggufs_have_keys_and_values_in_one(name: str, tiny_folder: TinyFil
     apart, one = (Stepper(tmp_path / f"{file}.gguf") for file in ("apart", "one"))
     assert one.config == apart.config
     assert torch.equal(one.logits(IDS), apart.logits(IDS))
+
+
+@pytest.mark.slow
+def test_llama_cpp_reads_early_ggufs_alike(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    writer = prepare(tiny_folder("deepseek-v3"), tmp_path / "one.gguf")
+    in_one(writer)
+    write(writer)
+    with llama_peer(tmp_path / "one.gguf") as peer:
+        found = difference(Stepper(tmp_path / "one.gguf").logits(IDS), peer.logits(IDS))
+    assert found.nmse < 1e-10, found
 
 
 def test_quantised_in_one_they_are_the_numbers_of_the_file(tiny_folder: TinyFile, tmp_path: Path) -> None:
