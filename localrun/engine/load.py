@@ -213,8 +213,7 @@ def start_engine(
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
     if opened.identity is not None and (weights := opened.identity.result()):
-        computed = (plan.config.without_sinks(), *plan.config.latents)  # which no config of other models names
-        bits = (*computed, plan.codecs, options.precision, backend.rounding, layout.name)
+        bits = (*plan.config.computed, plan.codecs, options.precision, backend.rounding, layout.name)
         name = options.name or options.path.stem
         made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
         label = Label(name, str(options.path), *made_with)

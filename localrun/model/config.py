@@ -268,6 +268,12 @@ class ModelConfig:
         )
         return replace(self, layers=tuple(layers))
 
+    @property
+    def computed(self) -> tuple[object, ...]:
+        """Parts whose reprs name all that blocks of a cache depend on; those of models without latents are as before
+        there were some."""
+        return (self.without_sinks(), *self.latents)
+
     def without_sinks(self) -> ModelConfig:
         """The config without the window beside the first block.
 

@@ -1,5 +1,6 @@
 """What models with latent attention take, by the values of their classes: DeepSeek-V3's and GLM-4.7-Flash's own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,14 @@ def test_a_window_is_refused() -> None:
     with pytest.raises(UsageError, match="no window can be put on layers with latent attention"):
         check_context(config, None, 128)
     assert config.for_window(64) == config
+
+
+def test_sizes_of_latents_are_a_part_of_what_blocks_depend_on() -> None:
+    config = shape(V3).config
+    for changes in ({"eps": 1e-5}, {"value_dim": 64}, {"q_rank": None}, {"interleaved": False}):
+        sizes = replace(config.latents[0], **changes)
+        other = replace(config, layers=tuple(replace(spec, latent=sizes) for spec in config.layers))
+        assert [*map(repr, other.computed)] != [*map(repr, config.computed)]
 
 
 def test_what_is_explained_of_their_bytes() -> None:
