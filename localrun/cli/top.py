@@ -14,13 +14,16 @@ _WIDEST = 40  # characters of a cell
 
 
 def top(
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="the server there (default: the one that runs)")
-    ] = "",
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server", metavar="NAME|URL", help="another one than the one that runs here", show_default=False
+        ),
+    ] = None,
     json: JsonSwitch = False,
 ) -> int:
     """Show the requests of the running server: who asks, how far each is, and why it waits."""
-    client = MonitorClient(url)
+    client = _client_of(server) if server else MonitorClient()
     state = client.state()
     if not json and at_terminal() and not is_plain():
         from localrun_tui.themes import kept_theme
@@ -40,6 +43,14 @@ def top(
     else:
         note("no request is under way")
     return 0
+
+
+def _client_of(server: str) -> MonitorClient:
+    """The server that was added under this name, with its key, else the one at this address."""
+    from localrun.client.remote.endpoints import read_endpoints
+
+    added = next((one for one in read_endpoints() if one.name == server), None)
+    return MonitorClient(added.url, added.key) if added is not None else MonitorClient(server)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -21,9 +21,12 @@ from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
 from localrun.cli.serve import log_request
 from localrun.client.choice import ModelChoice
+from localrun.client.remote.endpoint import Endpoint
+from localrun.client.remote.endpoints import write_endpoints
 from localrun.server.monitor.client import MonitorClient
 from localrun.server.monitor.live import MAX_NAME, LiveRequest
 from localrun.server.monitor.rows import rows_of
+from localrun.server.options import ServerOptions
 
 
 def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> None:
@@ -210,14 +213,24 @@ def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
 
 
 def test_top_shows_the_same(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["top", "--url", served.url, "--json"]) == 0
+    assert run_command_line(["top", "--server", served.url, "--json"]) == 0
     check(json.loads(capsys.readouterr().out), "top")
-    assert run_command_line(["top", "--url", served.url]) == 0
+    assert run_command_line(["top", "--server", served.url]) == 0
     assert "no request is under way" in capsys.readouterr().err
+
+
+def test_top_asks_a_server_by_its_name_with_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    fake = FakeClient(LoadOptions(Path()), lambda request: "")
+    with serving(lambda choice: fake, ServerOptions(port=0, api_key="secret")) as running:
+        assert run_command_line(["top", "--server", running.url]) == 2
+        assert "needs its key" in capsys.readouterr().err
+        write_endpoints([Endpoint("office", f"{running.url}/v1", "secret")])
+        assert run_command_line(["top", "--server", "office", "--json"]) == 0
+        check(json.loads(capsys.readouterr().out), "top")
 
 
 def test_top_without_a_server_says_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["top"]) == 3
     assert "localrun serve" in capsys.readouterr().err
-    assert run_command_line(["top", "--url", "http://127.0.0.1:9"]) == 8
-    assert run_command_line(["top", "--url", "ftp://x"]) == 2
+    assert run_command_line(["top", "--server", "http://127.0.0.1:9"]) == 8
+    assert run_command_line(["top", "--server", "ftp://x"]) == 2

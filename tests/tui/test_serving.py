@@ -179,7 +179,7 @@ def test_top_has_the_theme_of_the_app(tmp_path: Path, monkeypatch: pytest.Monkey
     with serving(lambda choice: FakeClient(LoadOptions(Path()), lambda request: "")) as served:
         for theme in ("light", "nord"):
             write_setting("theme", theme)
-            assert run_command_line(["top", "--url", served.url]) == 0
+            assert run_command_line(["top", "--server", served.url]) == 0
     assert themes == [LIGHT.name, "nord"]
 
 

@@ -21,14 +21,15 @@ MAX_BYTES = 4 << 20
 
 
 class MonitorClient:
-    """Client of the monitor of this user's server, or of the one at `url`, which may lack the http://. Raises
-    NotFoundError where none runs."""
+    """Client of the monitor of this user's server, or of the one at `url`, which may lack the http://. The `key` is
+    else that of the environment. Raises NotFoundError where none runs."""
 
-    def __init__(self, url: str = "") -> None:
+    def __init__(self, url: str = "", key: str = "") -> None:
         owner = Owner(0, 0.0, url if "://" in url else f"http://{url}", "") if url else running_server()
         if owner is None:
             raise NotFoundError("no server runs", "`localrun serve` starts one")
         self._owner = owner
+        self._key = key or os.environ.get(KEY_VARIABLE, "")
 
     @property
     def address(self) -> str:
@@ -66,8 +67,8 @@ class MonitorClient:
         return {**loaded, "id": id}
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        key = os.environ.get(KEY_VARIABLE, "")
-        headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+        bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"content-type": "application/json", **bearer}
         connection = _connection(self._owner, SECONDS if body is None else None)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
