@@ -40,6 +40,8 @@ def remove(model: _Name, precision: _Precision = "auto", yes: Yes = False, json:
         note(f"  {packed.folder}: {gib(packed.nbytes)} of packed weights")
     for what in removal.left:
         note(what)
+    if removal.in_use:
+        note(f"in use by {removal.in_use}")
     what = ", ".join(sorted({one.precision or one.format for one in models})) or "unfinished downloads"
     question = f"{model} ({what}): {len(removal.files)} files, frees {gib(removal.freed)}"
     if not yes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from localrun.base.check import MAX_BIAS, check_request
 from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import Accepted, Completion, Done, Event, ModelInfo
+from localrun.base.file_use import FileUse
 from localrun.base.image_ids import without_images
 from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, ProgressCallback, Request
@@ -55,6 +56,7 @@ class LocalClient:
 
     def _load(self, progress: ProgressCallback = lambda done, total: None) -> None:
         assert self._options is not None
+        self._use: FileUse | None = FileUse(self._options.path)
         self.model: LoadedModel = load(self._options, progress)
         self.model.engine.runner.at_step_end = self._at_step_end
         self._warming: GenerationHandle | None = None
@@ -65,6 +67,7 @@ class LocalClient:
         """A client of a model that is loaded already and that its loader closes."""
         client = cls.__new__(cls)
         client.model, client._warming, client._options, client._note, client._shown_notes = model, None, None, "", set()
+        client._use = None
         return client
 
     def watch_steps(self, at_end: Callable[[], None]) -> None:
@@ -190,6 +193,8 @@ class LocalClient:
 
     def close(self) -> None:
         self.model.close()
+        if self._use is not None:
+            self._use.end()
 
     def __enter__(self) -> "LocalClient":
         return self

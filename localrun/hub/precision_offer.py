@@ -11,6 +11,7 @@ from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.disk.aliases import without_aliases
+from localrun.hub.disk.gone import stored_is_gone
 from localrun.hub.disk.library import scan
 from localrun.hub.disk.stored import StoredModel
 from localrun.hub.fits import fit_preview, fit_stored
@@ -121,6 +122,12 @@ def read_offer(
     """
     notes: list[str] = []
     stored = _on_disk(subject)
+    if subject.stored is not None and not subject.stored.path.exists():  # since it was listed
+        gone = stored_is_gone(subject.stored, subject.stored.path)
+        stored = [one for one in stored if one.path != subject.stored.path]
+        if not stored and subject.wanted is None:
+            raise gone
+        notes.append(gone.message)
     found = None
     if subject.wanted is not None:
         try:

@@ -23,6 +23,7 @@ from localrun.base.errors import (
     EngineError,
     LocalrunError,
     ModelFileError,
+    NotFoundError,
     PromptTooLongError,
     UsageError,
 )
@@ -34,7 +35,7 @@ from localrun.client.rpc.call_server import ALIVE_SECONDS
 from localrun.client.worker import main as worker_process
 from localrun.client.worker import process as process_module
 from localrun.client.worker import process_stats, watchdog
-from localrun.client.worker.client import WITHOUT_GPU, WorkerClient
+from localrun.client.worker.client import REPLACED, WITHOUT_GPU, WorkerClient
 
 pytestmark = pytest.mark.process
 
@@ -444,6 +445,33 @@ def test_an_engine_that_hears_no_cancel_is_ended(mortal: WorkerClient, monkeypat
     assert said == counted(3)
     assert end is not None
     assert "did not stop when it was asked" in end.message
+
+
+def test_a_model_whose_file_was_replaced_when_its_worker_dies_is_said_to_be_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"one")
+    with WorkerClient(LoadOptions(path, name="a file"), module=FAKE) as client:
+        for data, replaced in ((None, False), (b"another", True), (None, False)):
+            if data is not None:
+                path.write_bytes(data)
+            assert client._worker is not None
+            client._worker.kill("for the test")
+            completion = finish(client.generate(ask("count 2 0")))
+            assert (REPLACED in completion.notes, REPLACED in completion.cache.cache_note) == (replaced, replaced)
+
+
+def test_a_model_that_is_deleted_while_its_worker_dies_is_said_to_be_gone(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.touch()
+    with WorkerClient(LoadOptions(path, name="a file"), module=FAKE) as client:
+        assert finish(client.generate(ask("count 2 0"))).text == "0 1 "
+        path.unlink()
+        assert client._worker is not None
+        client._worker.kill("for the test")
+        with pytest.raises(NotFoundError, match="a file is not on the disk any more"):
+            finish(client.generate(ask("count 2 0")))
+    with pytest.raises(NotFoundError, match="no such file"):
+        WorkerClient(LoadOptions(path, name="a file"), module=FAKE)
 
 
 def test_cancel_while_the_model_is_loaded_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, UsageError
+from localrun.base.file_use import FileUse
 from localrun.hub.disk import safe_remove
 from localrun.hub.disk.duplicates import find_duplicates, reclaimable
 from localrun.hub.disk.library import scan
@@ -108,6 +109,16 @@ def test_packed_weights_go_with_their_model(access: Access, home: Path) -> None:
     removal.execute()
     assert not folder.exists()
     assert others.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="windows refuses to delete what is open by itself")
+def test_who_has_a_model_loaded_is_named(access: Access) -> None:
+    q8, q4 = resolve("org/b", "Q8_0"), resolve("org/b", "Q4_0")
+    use = FileUse(q8.path)
+    assert plan_removal([q4]).in_use == ""
+    assert "cannot be loaded again" in plan_removal([q4, q8]).in_use
+    use.end()
+    assert plan_removal([q8]).in_use == ""
 
 
 def test_our_own_folder(home: Path, tmp_path: Path) -> None:

@@ -411,8 +411,9 @@ def test_another_process_fetches_it_again_while_we_give_it_back(
 def test_a_model_that_another_process_takes_back_is_not_given(pulled: Pulled) -> None:
     found = resolve("a/b")
     pulled.path.unlink()
-    with pytest.raises(NotFoundError, match="is damaged"):
+    with pytest.raises(NotFoundError, match="is not on the disk any more") as error:
         require_whole(found)
+    assert error.value.hint == f"`localrun pull a/b:{found.precision}` fetches it again"
 
 
 @pytest.mark.skipif(not Path("/proc/sys/kernel/random/boot_id").exists(), reason="Linux has a name for a boot")

@@ -1,6 +1,8 @@
 """Models on disk, of the catalogue, on the hub and on servers; and what is deleted."""
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +22,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.base.errors import HubError
+from localrun.base.file_use import FileUse
 from localrun.base.request import ProgressCallback
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
@@ -117,6 +120,40 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
     assert app.answer.stored.name == "mine"
     assert (app.answer.precision, app.answer.ctx, app.answer.kv) == ("F32", 0, "f16")
     assert [path.name for path in stored.iterdir()] == ["mine-F32.gguf"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="windows refuses to delete what is open by itself")
+def test_another_program_that_has_a_model_loaded_is_named_before_it_is_deleted(stored: Path) -> None:
+    use = FileUse(stored / "mine-F16.gguf")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "mine")
+        await pilot.press("slash", *"f16", "enter", "delete")
+        await until_text(pilot, "Delete mine F16 from the disk?")
+        assert f"(process {os.getpid()})" in screen_text(pilot.app) or sys.platform != "linux"
+        assert "cannot be loaded again" in " ".join(screen_text(pilot.app).split())
+        await pilot.press("n")
+        use.end()
+        await pilot.press("delete")
+        await until_text(pilot, "Delete mine F16 from the disk?")
+        assert "in use" not in screen_text(pilot.app)
+
+    drive(ScreenApp(ModelsScreen()), steps)
+
+
+def test_a_model_that_was_deleted_elsewhere_is_said_to_be_gone(stored: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "mine")
+        await pilot.press("slash", *"f16", "enter")
+        (stored / "mine-F16.gguf").unlink()
+        await pilot.press("enter")
+        await until_text(pilot, "mine F16 is not on the disk any more")
+        await until_text(pilot, "F32")
+        (stored / "mine-F32.gguf").unlink()
+        await pilot.press("escape", "enter")
+        await until_text(pilot, "choose another: On disk in Models (Ctrl+O)")
+
+    drive(ScreenApp(ModelsScreen()), steps, LARGE)
 
 
 def test_what_is_pasted_beside_the_box_goes_into_it(stored: Path) -> None:

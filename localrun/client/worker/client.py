@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from localrun.base.errors import DeviceLostError, EngineDiedError, EngineError
+from localrun.base.errors import DeviceLostError, EngineDiedError, EngineError, NotFoundError
 from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
@@ -16,12 +16,14 @@ from localrun.client.rpc.answer import ChannelAnswer, empty_completion
 from localrun.client.rpc.channel import Inbox
 from localrun.client.rpc.wire import Failure, Load, Loaded, Progress, as_error
 from localrun.client.worker.process import WorkerProcess
+from localrun.hub.disk.gone import model_is_gone
 
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
 _CLOSED = "the model was closed while it was loading"
 MOST_LOSSES = 1  # of a GPU that `auto` took: it is tried again
+REPLACED = "the model's file was replaced since it was loaded, and what it holds now answers"
 WITHOUT_GPU = "slow: the GPU failed twice, so the processor computes until the model is loaded anew"
 
 
@@ -47,6 +49,7 @@ class WorkerClient:
         self._loaded_bytes = (0, 0)
         self._info: ModelInfo | None = None
         self._is_closed = False
+        self._note = ""  # goes with the next answer
         self._n_lost = 0  # times that the GPU has failed
         try:
             self._ready_worker()
@@ -70,12 +73,22 @@ class WorkerClient:
             if not self._begin(answer, request):
                 yield Done(empty_completion(self.info))
                 return
-            yield from answer.events()
+            for event in answer.events():
+                yield self._with_note(event) if isinstance(event, Done) else event
         except DeviceLostError:
             self._n_lost += 1
             raise
         finally:
             answer.leave()
+
+    def _with_note(self, done: Done) -> Done:
+        """Say with the first answer after it that another model was loaded in the place of the one that was chosen."""
+        note, self._note = self._note, ""
+        if not note:
+            return done
+        found = done.completion
+        cache = replace(found.cache, cache_note="; ".join(filter(None, (note, found.cache.cache_note))))
+        return replace(done, completion=replace(found, notes=(*found.notes, note), cache=cache))
 
     def view(self) -> CacheView | None:
         """Contents of the KV cache; None while there is no engine."""
@@ -167,7 +180,8 @@ class WorkerClient:
             self._worker.close(0)
         if self._is_closed:
             raise EngineError("the model is closed", "load it again")
-        self.files = versions_of(self.options)
+        before, self.files = self.files, versions_of(self.options)
+        self._note = REPLACED if before and before != self.files else self._note
         self._worker = WorkerProcess(self._module)
         options = replace(self.options, backend="cpu") if self._without_gpu else self.options
         self._loading, self._loaded_bytes = self._worker.call(Load(options)), (0, 0)
@@ -191,7 +205,10 @@ class WorkerClient:
                 notes = (*info.notes, WITHOUT_GPU) if self._without_gpu else info.notes
                 self._info, self._loading = replace(info, notes=notes), None
             case Failure() as failure:
-                raise as_error(failure)
+                error = as_error(failure)
+                if self._info is not None and isinstance(error, NotFoundError):  # it was there
+                    raise model_is_gone(self.info.name, self.options.path)
+                raise error
 
 
 class _LoadGoesOnError(Exception):

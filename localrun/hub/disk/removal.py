@@ -7,6 +7,7 @@ from pathlib import Path
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, UsageError
+from localrun.base.file_use import users_of
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
 from localrun.formats.gguf_names import is_gguf, is_weights
@@ -35,7 +36,7 @@ class Removal:
     """A planned removal of `files`, which frees `freed` bytes. Files shared with others are not counted.
 
     `left` names what stays although a person might expect it to go. `packed` are packed weights of the model, in the
-    folder of caches. Nothing else outside of `_root` is touched.
+    folder of caches. Nothing else outside of `_root` is touched. `users` names the processes that have it loaded.
     """
 
     files: tuple[Path, ...]
@@ -45,6 +46,12 @@ class Removal:
     _unnamed: tuple[Path, ...] = ()  # blobs that only these names led to, and what the cache notes about them
     _partials: tuple[Path, ...] = ()
     packed: tuple[PackedModel, ...] = ()
+    users: tuple[str, ...] = ()
+
+    @property
+    def in_use(self) -> str:
+        """Who has it loaded, and what that means; empty where nobody has."""
+        return f"{', '.join(self.users)}: answers go on there, but it cannot be loaded again" if self.users else ""
 
     def execute(self) -> None:
         """Remove the files of the plan. HubError when the system refuses, or when a link is in the way."""
@@ -85,7 +92,8 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
     removal = _from_cache(models) if source == "hub" else _from_folder(models)
     home = folder("cache")
     packed = tuple(WeightStore(home).models_at([model.path for model in models])) if home else ()
-    return replace(removal, freed=removal.freed + total_bytes(packed), packed=packed)
+    users = tuple(dict.fromkeys(user for model in models for user in users_of(model.path)))
+    return replace(removal, freed=removal.freed + total_bytes(packed), packed=packed, users=users)
 
 
 def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:

@@ -17,6 +17,7 @@ from localrun.base.errors import HubError, NotFoundError
 from localrun.base.files import replace_file, sync_folder
 from localrun.base.small_file import open_regular
 from localrun.hub.disk.cached_repo import files_below, leads_to
+from localrun.hub.disk.gone import stored_is_gone
 from localrun.hub.disk.model_files import entries
 from localrun.hub.disk.own_files import open_own
 from localrun.hub.disk.stored import StoredModel, shards_of
@@ -44,16 +45,18 @@ _lock = threading.Lock()
 
 
 def require_whole(model: StoredModel) -> None:
-    """Raise NotFoundError when a power cut has damaged the model, which `pull` repairs."""
-    one = model.format == "gguf"
-    for path in shards_of(model.path) or [model.path] if one else filter(Path.is_file, entries(model.path)):
+    """Raise NotFoundError when the model is gone, or a power cut has damaged it, which `pull` repairs."""
+    whole = [model.path, *filter(Path.is_file, entries(model.path))]
+    for path in (shards_of(model.path) or [model.path]) if model.format == "gguf" else whole:
         blob = path.resolve()
-        if recover(blob) or not path.exists():
+        if recover(blob):
             name = f"{_repo_of(blob)}:{(model.is_main and model.precision) or model.path.name}"
             raise NotFoundError(
                 f"{model.name} is damaged: the machine stopped before the disk had all of it",
                 f"`localrun pull {name}` fetches the missing part and keeps the rest",
             )
+        if not path.exists():
+            raise stored_is_gone(model, path)
         write_out_later(blob)
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from localrun.base.errors import DeviceLostError, DoesNotFitError, ModelFileError, PromptTooLongError
+from localrun.base.errors import DeviceLostError, DoesNotFitError, ModelFileError, NotFoundError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event, MemoryFigures, ModelInfo, Prefill, StopReason, Timings, Token
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
@@ -35,6 +35,8 @@ class CountingEngine:
                 raise MemoryError
             case "no memory in torch":
                 raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
+            case "a file" if not options.path.exists():
+                raise NotFoundError("no such file", "check the path")
             case "dies":
                 say_and_leave()
             case "slow" | "slow again" if options.name == "slow" or options.path.exists():

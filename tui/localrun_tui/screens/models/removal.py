@@ -40,6 +40,7 @@ def ask_to_remove(screen: Screen[Any], model: StoredModel, loaded: str, removed:
         packed = sum(one.nbytes for one in removal.packed)
         facts += [("and", f"{gib(packed)} of packed weights")] if packed else []
         facts += [("stays", "\n".join(removal.left))] if removal.left else []
+        facts += [("in use", f"by {removal.in_use}")] if removal.in_use else []
         screen.app.push_screen(
             ConfirmScreen(f"Delete {name} from the disk?", facts, "Delete", "Keep", danger=True),
             lambda yes: execute(models, removal) if yes else None,
