@@ -18,8 +18,11 @@ _PLACES = {  # where the app has what a command does; {} is what it is done with
     "pull": "{} in Models (Ctrl+O)",
     "fit": "F7",
     "history list": "Ctrl+L",
+    "rm": "Del in Models (Ctrl+O)",
+    "cache clear": "Storage in Models (s)",
 }
 _COMMAND = re.compile(rf"`localrun ({'|'.join(_PLACES)})(?: ([^`]*))?`")
+TOKEN_ANYWHERE = "“Hugging Face token” (Ctrl+P)"  # of the app, where one is taken: from every screen
 _TOKEN = re.compile(r"\b(into|needs|with) HF_TOKEN(?:, or /token of the app)?")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
@@ -29,7 +32,7 @@ def in_python(text: str) -> str:
     return _OPTION.sub(_respelled, text)
 
 
-def in_app(text: str, token: str = "/token") -> str:
+def in_app(text: str, token: str = TOKEN_ANYWHERE) -> str:
     """A message with keys of the app in the place of commands and options: `F7: ctx 4096` the first time, `F7` without
     a value. `token`: where a token of the hub is taken."""
     told: set[str] = set()

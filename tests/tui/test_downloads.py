@@ -196,7 +196,7 @@ def test_a_failure_says_what_to_try_and_is_retried(hub: FakeHub, monkeypatch: py
 
     async def steps(pilot: Pilot[Any]) -> None:
         start(app.downloads, "org/large-GGUF")
-        await until_text(pilot, "What to try: free some space (On disk in Models (Ctrl+O)")
+        await until_text(pilot, "What to try: free some space: Del in Models (Ctrl+O)")
         assert "is full" in screen_text(pilot.app)
         monkeypatch.undo()
         monkeypatch.setenv("HF_ENDPOINT", hub.url)

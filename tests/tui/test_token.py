@@ -12,11 +12,13 @@ from huggingface_hub import constants, hf_api
 from huggingface_hub.errors import HfHubHTTPError
 from localrun_testing.chat_app import chat_app, ready, type_text
 from localrun_testing.fake_hub import FakeHub
-from localrun_testing.pilots import drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
-from localrun.base.errors import HubError, UsageError
+from localrun.base.errors import HubError, TokenError, UsageError
+from localrun.hub.network.http_errors import _TOKEN_PAGE
 from localrun.hub.network.hub_token import keep_token
+from localrun.hub.remote import api
 from localrun_tui.screens.dialogs.ask import AskText
 
 TOKEN = "hf_" + "a1B2" * 8
@@ -50,6 +52,27 @@ def test_the_token_is_masked_and_goes_to_huggingface_hub_only(kept: list[str], h
     assert kept == [TOKEN]
     assert TOKEN not in logged.getvalue()
     assert not [path for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+
+
+def test_where_the_token_goes_is_said_by_a_key_that_works_on_that_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    app, _ = chat_app()
+
+    def refuse(*args: object) -> None:
+        raise TokenError("the hub wants a token", _TOKEN_PAGE)
+
+    monkeypatch.setattr(api, "search", refuse)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+o", "right", "right", "slash", *"qwen")
+        await until_text(pilot, "goes into “Hugging Face token” (Ctrl+P)")
+        await pilot.press("ctrl+p", *"hugging")
+        await until_text(pilot, "for models whose authors want consent")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AskText))
+
+    drive(app, steps, LARGE)
 
 
 def test_it_is_asked_for_until_the_hub_accepts_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

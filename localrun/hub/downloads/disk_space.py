@@ -30,8 +30,8 @@ def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) ->
 
 def _disk_full(cache: Path, missing: int) -> DiskFullError:
     more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
-    commands = "`localrun list`, `localrun rm`, `localrun cache clear`"
-    hint = f"free some space ({commands}), or set HF_HOME to a larger disk; what has arrived is kept"
+    ways = "`localrun rm` removes a model, `localrun cache clear` what is cached"
+    hint = f"free some space: {ways}; or set HF_HOME to a larger disk. What has arrived is kept"
     return DiskFullError(f"the disk of {cache} is full: {more}", hint)
 
 

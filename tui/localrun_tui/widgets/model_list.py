@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
-from localrun.base.options import in_app
+from localrun.base.options import TOKEN_ANYWHERE, in_app
 from localrun_tui.widgets.columns import Column, Row, header, say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
@@ -111,7 +111,7 @@ class ModelList(Vertical, Generic[T]):
         self._when_empty = when_empty
         self._show()
 
-    def show_error(self, error: LocalrunError, token: str = "/token") -> None:
+    def show_error(self, error: LocalrunError, token: str = TOKEN_ANYWHERE) -> None:
         """No items, but what happened and what to try; `token` takes one of the hub."""
         self.show([], in_app("\n".join(filter(None, (error.message, error.hint))), token))
 
