@@ -77,11 +77,6 @@ def _is_pdf(path: Path) -> bool:
         return False
 
 
-def about_tokens(n_bytes: int) -> int:
-    """Estimate of the tokens in `n_bytes` of text: most tokenizers make a token of three or four bytes."""
-    return -(-n_bytes * 2 // 7)
-
-
 def title_for(content: Content) -> str:
     """Title of a chat that begins with files or images: of the text typed with them, else their names; empty without
     any."""

@@ -14,9 +14,9 @@ from textual.screen import Screen
 
 from localrun.base.errors import EngineError
 from localrun.base.settings import write_setting
-from localrun.chat.attachments import about_tokens
 from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
+from localrun.chat.token_estimate import about_tokens
 from localrun_tui.screens.dialogs.ask import AskOne, AskText
 from localrun_tui.screens.help_screen import HelpScreen
 
@@ -44,7 +44,7 @@ def test_half_an_answer_is_kept_when_the_engine_dies_and_the_next_message_works(
         await ask(pilot, "tell me")
         assert "a long answe" in screen_text(app)
         assert "⚠ cut off: the engine is gone: killed by signal 9" in screen_text(app)
-        assert chat_screen(pilot).path.tokens(None) > about_tokens(len("tell me")), "the half answer counts"
+        assert chat_screen(pilot).path.tokens(None) > about_tokens("tell me"), "the half answer counts"
         await ask(pilot, "and now?")
         assert "back again" in screen_text(app)
 

@@ -364,7 +364,7 @@ def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -
         await pilot.press("@", *"eng")
         await until_text(pilot, "src/engine_test.py")
         await until_text(pilot, "def run(): ...")
-        assert "≈4 tokens" in screen_text(app)
+        assert "≈6 tokens" in screen_text(app)
         assert len(screen_text(app).splitlines()) <= SMALL[1]
         await pilot.press("down", "enter")
         await until(pilot, lambda: composer.attachments)
@@ -486,8 +486,14 @@ def test_an_unknown_home_offers_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "n_bytes", "says"),
-    [("a.log", 7, "≈2 tokens"), ("a.log", 2 << 20, "2.00 MiB, a part of it"), ("a.PDF", 2 << 20, "PDF, 2.00 MiB")],
+    ("name", "data", "says"),
+    [
+        ("a.log", b"12:07 GET 200", "≈9 tokens"),
+        ("a.log", bytes(7), "7 bytes"),
+        ("a.log", bytes(2 << 20), "2.00 MiB, a part of it"),
+        ("a.PDF", bytes(2 << 20), "PDF, 2.00 MiB"),
+    ],
 )
-def test_tokens_of_a_file_are_told_only_where_its_bytes_say_them(name: str, n_bytes: int, says: str) -> None:
-    assert says in offer(FoundFile(Path(name), name, n_bytes), "@a").row.plain
+def test_tokens_of_a_file_are_told_only_where_it_is_text(name: str, data: bytes, says: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert says in offer(FoundFile(tmp_path / name, name, len(data)), "@a").row.plain

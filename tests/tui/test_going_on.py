@@ -10,7 +10,7 @@ from localrun_testing.scripted_client import COMPLETION, Script
 from textual.pilot import Pilot
 
 from localrun.base.views import PromptView
-from localrun.chat.attachments import about_tokens
+from localrun.chat.token_estimate import about_tokens
 from localrun_tui.screens.dialogs.prompt_screen import CACHED, NEW, OUTSIDE, fate, token_rows
 from localrun_tui.state.prompt_preview import DraftSize
 
@@ -72,7 +72,7 @@ def test_an_answer_is_changed_and_gone_on_with() -> None:
         await until(pilot, lambda: sources(pilot) == ["hello", "Two."])
         assert len(client.requests) == 1
         await until_text(pilot, "‹ 2/2 ›")
-        assert chat_screen(pilot).path.tokens(None) == about_tokens(len("hello")) + about_tokens(len("Two."))
+        assert chat_screen(pilot).path.tokens(None) == about_tokens("hello") + about_tokens("Two.")
         chat_screen(pilot).set_focus(views(pilot)[-1])
         await pilot.press("g")
         await until(pilot, lambda: sources(pilot) == ["hello", "Two. And more."])

@@ -9,9 +9,9 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request, Sampling
-from localrun.chat.attachments import about_tokens
 from localrun.chat.long_text.pieces import TextPiece, cut, n_bytes
 from localrun.chat.long_text.reading_speed import ReadingSpeed
+from localrun.chat.token_estimate import about_tokens, samples
 
 Count = Callable[[Request], int]  # tokens of a prompt; 0 where unknown
 
@@ -20,7 +20,6 @@ LEAST_CONTEXT = 1024  # tokens
 USUAL_CONTEXT = 4096  # where a server does not say
 _NOTES_SHARE = 0.6  # of the context that notes may take beside question and answer
 _FILL = 0.9  # of the room for a piece that is used, as its tokens are estimated
-_PLACES = 16  # of a text that are counted to estimate its tokens, as many characters in all as the context has tokens
 _ECHO = 16  # characters of a line of the request by which it is known again
 NOTHING = "NOTHING"  # the note on a piece that has nothing to the question
 _ASKED = """Question: {question}
@@ -98,7 +97,7 @@ def plan_reading(
         raise UsageError(f"to read {name} in parts takes a question", "say what you want to know of it")
     ctx = info.ctx or USUAL_CONTEXT
     note_tokens = min(NOTE_TOKENS, ctx // 8)
-    around = count(note_request(question, name, "", note_tokens)) or about_tokens(n_bytes(_ASKED + 2 * question))
+    around = count(note_request(question, name, "", note_tokens)) or about_tokens(_ASKED + 2 * question)
     room = ctx - around - note_tokens
     if ctx < LEAST_CONTEXT or room < ctx // 4:
         what = f"a context of {ctx:,} tokens has no room for this question and a part of {name}"
@@ -114,18 +113,9 @@ def plan_reading(
 
 def bytes_per_token(text: str, ctx: int, count: Callable[[str], int]) -> float:
     """Bytes of a token in a text, by samples of it; by what is usual where `count` gives 0."""
-    sample = _samples(text, ctx)
+    sample = samples(text, ctx)  # as many characters as the context has tokens
     n_sample = count(sample)
-    return n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(n_bytes(sample)) or 1)
-
-
-def _samples(text: str, n: int) -> str:
-    """The middles of equal sections of a text, `n` characters in all; the text itself where it has no more."""
-    if len(text) <= n:
-        return text
-    size = n // _PLACES
-    starts = ((2 * i + 1) * len(text) // (2 * _PLACES) - size // 2 for i in range(_PLACES))
-    return "".join(text[start : start + size] for start in starts)
+    return n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(sample) or 1)
 
 
 def note_request(question: str, name: str, text: str, note_tokens: int) -> Request:

@@ -8,11 +8,11 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request
-from localrun.chat.attachments import about_tokens
 from localrun.chat.long_text.condensed import Kinds
 from localrun.chat.long_text.in_parts import USUAL_CONTEXT, Count, ReadingPlan, plan_reading
 from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.long_text.reading_speed import ReadingSpeed
+from localrun.chat.token_estimate import about_tokens
 
 WayName = Literal["as it is", "condensed", "in parts"]
 _FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
@@ -61,7 +61,7 @@ class WaysToRead:
             return None
         request = Request(messages=({"role": "user", "content": text_of((part, TextPart(self.question)))},))
         try:
-            n_tokens = self.count(request) or about_tokens(n_bytes(part.text))
+            n_tokens = self.count(request) or about_tokens(part.text)
         except PromptTooLongError:
             return None
         if n_tokens > _FILL * self._ctx:

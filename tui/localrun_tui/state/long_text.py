@@ -9,7 +9,7 @@ from localrun.base.errors import UsageError
 from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import Request
 from localrun.base.units import gib
-from localrun.chat.attachments import MAX_BYTES, about_tokens
+from localrun.chat.attachments import MAX_BYTES
 from localrun.chat.long_text.in_parts import USUAL_CONTEXT, ReadingPlan, bytes_per_token, note_request
 from localrun.chat.long_text.kept_notes import KeptNotes
 from localrun.chat.long_text.part_of_text import TextRange, part_of, take
@@ -18,6 +18,7 @@ from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.long_text.question_words import found_parts
 from localrun.chat.long_text.reading_speed import reading_speed
 from localrun.chat.long_text.ways_to_read import ReadingWay, WaysToRead
+from localrun.chat.token_estimate import about_tokens
 from localrun.client.interface import Cancellation
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class LongText:
         """Estimate of the tokens of a part: by a sample, as plans have it, or by its length while there is no model."""
         size, client = n_bytes(part.text), self._session.model.client
         if not size or client is None or self.waits:
-            return about_tokens(size)
+            return about_tokens(part.text)
 
         def count(sample: str) -> int:
             return self._count(note_request("", self.name, sample, 1))

@@ -9,7 +9,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.request import Request
 from localrun.base.views import ImageView, PromptView
-from localrun.chat.attachments import about_tokens
+from localrun.chat.token_estimate import about_tokens
 from localrun.chat.turn import ids_before, preview_request
 from localrun_tui.state.session import Session
 
@@ -62,7 +62,7 @@ async def size_of_draft(session: Session, content: Content, held: int, instead_o
     ctx = session.info.ctx if session.info else 0
     found = await preview(session, content, instead_of=instead_of)
     if found is None:
-        about = about_tokens(len(text_of(content).encode(errors="replace")))
+        about = about_tokens(text_of(content))
         return DraftSize(about, held + about, ctx, is_exact=False)
     known = len(ids_before(session.chat, instead_of)) if session.chat else 0
     if session.info is not None and session.info.engine == "remote":  # whose ids we have not

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from localrun.chat.attachments import about_tokens
-from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.overflow import horizon_of
+from localrun.chat.token_estimate import about_tokens
 from localrun_tui.screens.chat.live_answer import LiveAnswer
 from localrun_tui.screens.chat.message_notes import counted_note, note_of, unanswered_note
 from localrun_tui.screens.chat.message_view import MessageView
@@ -205,7 +204,7 @@ def _held(messages: "Sequence[Message]") -> int:
         stats = message.stats
         if held := stats.get("held_tokens"):
             return int(held) + written
-        written += int(stats.get("completion_tokens") or about_tokens(n_bytes(message.text)))
+        written += int(stats.get("completion_tokens") or about_tokens(message.text))
         if prompt := stats.get("prompt_tokens"):
             return int(prompt) + written
     return written

@@ -9,9 +9,10 @@ from textual.content import Content
 
 from localrun.base.errors import UsageError
 from localrun.base.units import gib
-from localrun.chat.attachments import MAX_BYTES, about_tokens
+from localrun.chat.attachments import MAX_BYTES
 from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, part_of_file, place_of, walk
 from localrun.chat.long_text.part_of_text import TextRange
+from localrun.chat.token_estimate import about_tokens_of_file
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import MOST_SHOWN, dropped_paths, matching
 from localrun_tui.widgets.columns import say
@@ -99,11 +100,16 @@ def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") ->
 
 def _size(one: FoundFile) -> str:
     """The cost of a file; its bytes where they do not tell its tokens."""
-    if one.is_image or one.name.lower().endswith(".pdf"):
+    if one.is_image or _is_pdf(one):
         return f"{'image' if one.is_image else 'PDF'}, {gib(one.n_bytes)}"
     if one.n_bytes > MAX_BYTES:
         return f"{gib(one.n_bytes)}, a part of it or all in parts"
-    return f"≈{about_tokens(one.n_bytes):,} tokens"
+    tokens = about_tokens_of_file(one.path, one.n_bytes)
+    return f"≈{tokens:,} tokens" if tokens else gib(one.n_bytes)
+
+
+def _is_pdf(one: FoundFile) -> bool:
+    return one.name.lower().endswith(".pdf")
 
 
 def _part(path: Path, part: TextRange, replaces: str) -> Suggestion:
@@ -132,8 +138,9 @@ def _all_of(found: Sequence[FoundFile], wanted: str) -> Suggestion:
 
 
 def _several(found: Sequence[FoundFile], replaces: str, words: str) -> Suggestion:
-    """A row for several files: `words`, what they are, and the tokens of the texts among them."""
-    tokens = sum(about_tokens(one.n_bytes) for one in found if not one.is_image)
+    """A row for several files: `words`, what they are, and where they may go along at once the tokens of the texts."""
+    texts = [one for one in found if not one.is_image and not _is_pdf(one)]
+    tokens = sum(about_tokens_of_file(one.path, one.n_bytes) for one in texts) if len(found) <= MOST_AT_ONCE else 0
     n_images = sum(one.is_image for one in found)
     kind = "images" if n_images == len(found) else "files" if n_images else "text files"
     row = Content.styled(f"{words} {kind}" + (f"  ≈{tokens:,} tokens" if tokens else ""), "bold")
