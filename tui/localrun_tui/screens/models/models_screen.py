@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.events import Paste, Resize
@@ -21,8 +21,10 @@ from localrun_tui.markdown.wrapping import first_lines
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.default_model import make_default
 from localrun_tui.screens.models.disk_section import DiskSection
+from localrun_tui.screens.models.filter_box import FilterBox
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
 from localrun_tui.screens.models.model_sections import SECTIONS, machine_line, subject_of, subject_of_stored
+from localrun_tui.screens.models.models_keys import MODELS_KEYS, OF_A_ROW, is_in_list
 from localrun_tui.screens.models.open_path import ask_for_path, find_at
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
@@ -31,37 +33,7 @@ from localrun_tui.screens.models.server_change import ask_for_server, ask_to_for
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
-from localrun_tui.widgets.model_path_field import ModelPathField, is_typed_path
-
-
-class FilterBox(ModelPathField):
-    """Words to filter a list by, or to search the hub for, or a path."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open the path", id="models.open-path", key_display="⏎"),
-        Binding("enter", "submit", "To the list", id="models.to-list", key_display="⏎"),
-        Binding("down", "app.focus_next", show=False, id="models.down-to-list"),
-    ]
-
-    async def action_open(self) -> None:
-        await self.action_submit()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("open", "submit"):
-            return is_typed_path(self.value) is (action == "open")
-        return super().check_action(action, parameters)
-
-
-# The lists that an action belongs to; it is everywhere else in all of them.
-_PLACES = {
-    "search": ("hub",),
-    "filter": ("disk", "catalogue", "remote"),
-    "add_server": ("remote",),
-    "change_server": ("remote",),
-    "remove": ("disk", "remote"),
-    **dict.fromkeys(("make_default", "reveal", "update", "open_path"), ("disk",)),
-}
-_OF_A_ROW = ("change_server", "remove", "make_default", "reveal", "update")
+from localrun_tui.widgets.model_path_field import is_typed_path
 
 
 class ModelsScreen(Page[ModelChoice | None]):
@@ -73,23 +45,7 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     CSS_PATH = "models_screen.tcss"
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="models.back"),
-        Binding("slash", "filter", "Filter", id="models.filter", key_display="/"),
-        Binding("slash", "search", "Search", id="models.search", key_display="/"),
-        Binding("left", "section(-1)", "Section", id="models.previous", key_display="←→"),
-        Binding("right", "section(1)", "Next section", id="models.next", show=False),
-        Binding("d", "downloads", "Downloads", id="models.downloads"),
-        Binding("m", "make_default", "Default", id="models.default"),
-        Binding("o", "reveal", "Where it is", id="models.reveal"),
-        Binding("s", "storage", "Storage", id="models.storage"),
-        Binding("u", "update", "Newer?", id="models.update"),
-        Binding("a", "add_server", "Add server", id="models.add-server"),
-        Binding("e", "change_server", "Change", id="models.change-server"),
-        Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
-        Binding("r", "reload", "Refresh", id="models.reload"),
-        Binding("f", "open_path", "Open a file or folder", id="models.open"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = MODELS_KEYS
 
     def __init__(
         self,
@@ -228,10 +184,9 @@ class ModelsScreen(Page[ModelChoice | None]):
         """Offer only what can be done in this list."""
         if action in ("filter", "search") and self._is_typing:
             return False
-        places = _PLACES.get(action, ())
-        if places and action in _OF_A_ROW and self.section.highlighted is None:
+        if action in OF_A_ROW and self.section.highlighted is None:
             return False
-        return not places or self.section_name in places
+        return is_in_list(action, self.section_name)
 
     def action_back(self) -> None:
         if self.box.value:
