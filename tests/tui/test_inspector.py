@@ -23,12 +23,14 @@ from localrun.base.tool_events import CallsMade
 from localrun.base.units import ms
 from localrun.base.views import CacheView, GroupView, ServerLoad
 from localrun.chat.prompt_progress import PromptProgress
+from localrun.chat.turn import Answer
 from localrun.diagnose.facts import stages
+from localrun_tui.screens.chat import figures
 from localrun_tui.screens.chat.answer_figures import draft_lines
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.figure_lines import phase_bars
 from localrun_tui.screens.chat.inspector import Lines
-from localrun_tui.screens.chat.live_phases import phases_of
+from localrun_tui.screens.chat.live_phases import LivePhases, phases_of
 from localrun_tui.screens.chat.status_line import stats_parts
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.models.precision_menu import PrecisionMenu
@@ -105,6 +107,29 @@ def test_the_phases_of_an_answer_under_way_are_shown() -> None:
         await until_text(pilot, "Last answer")
 
     drive(app, steps, LARGE)
+
+
+def test_phases_are_computed_only_while_the_inspector_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Answer] = []
+
+    def count(answer: Answer, now: float) -> LivePhases:
+        answers.append(answer)
+        return phases_of(answer, now)
+
+    monkeypatch.setattr(figures, "phases_of", count)
+    app, _ = chat_app(Script("abcde", piece=1, never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "x")
+        await until_text(pilot, "abcde")
+        assert not answers
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "5 tokens so far")
+        assert answers
+        await pilot.press("escape")
+
+    drive(app, steps)
 
 
 def test_phases_of_minutes_and_hours_stay_on_their_lines() -> None:

@@ -43,8 +43,9 @@ class Figures:
         is_kept = not (session.disk.notice or session.problem)
         self._top_bar.show_title(session.chat.title if session.chat else "", is_kept)
         self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info))
-        figures = phases_of(live, time.monotonic()) if live is not None and not chosen else stats
-        self._inspector.show(figures, session.rates, session.info, session.answered_last)
+        if self._inspector.display:  # opening it shows figures anew
+            figures = phases_of(live, time.monotonic()) if live is not None and not chosen else stats
+            self._inspector.show(figures, session.rates, session.info, session.answered_last)
 
     async def look(self) -> None:
         """Fetch the contents of the cache from the engine, which may take a moment."""

@@ -101,11 +101,9 @@ class Inspector(VerticalScroll, can_focus=True):
     def show(
         self, answer: AnswerFigures, rates: Rates | None, info: ModelInfo | None, answered_last: bool = True
     ) -> None:
-        """May be called several times a second, open or not. `answered_last`: what the engine computed last is
-        of the chat that is shown."""
+        """May be called several times a second while it is open. `answered_last`: what the engine computed last is of
+        the chat that is shown."""
         self._answer, self._rates, self._info, self._answered_last = answer, rates, info, answered_last
-        if not self.display:
-            return
         self._show_lines()
         if time.monotonic() - self._looked > _LOOK:
             self._looked = time.monotonic()
