@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, text_of, views
-from localrun_testing.pilots import LARGE, drive, until
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, text_of, type_text, views
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
 
@@ -139,6 +139,59 @@ def test_each_question_is_gone_to_before_it_is_answered(folder: Path) -> None:
         assert second.is_open
         await pilot.press("escape")
         assert "stopped" in await answered(pilot)
+
+    drive(app, go, size=LARGE)
+
+
+def test_a_question_of_another_chat_says_so_and_allows_nothing_for_this_one(folder: Path) -> None:
+    app, client = chat_app(calling("read_file", path="notes.txt"), Script("Milk."))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "read")
+        await send(pilot, "what is in it?")
+        shown = await asked(pilot)
+        assert f"for  {folder}" in shown
+        card = chat_screen(pilot).pane.consent
+        assert card._options.option_count == 4
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: "“what is in it?” wants to call read_file" in str(card.border_title))
+        assert card._options.option_count == 3
+        await pilot.press("f6", "c")
+        assert card.display, "there is no such answer"
+        await pilot.press("o")
+        await until(pilot, lambda: client.requests[1:] and client.requests[1].messages[-1]["content"] == "buy milk")
+        assert not chat_screen(pilot).session.tools.tools.folders.allowed
+
+    drive(app, go, size=LARGE)
+
+
+def test_the_key_of_a_question_selects_nothing_while_there_is_none() -> None:
+    app, _ = chat_app()
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "half of it")
+        await pilot.press("f6", *" and")
+        editor = chat_screen(pilot).query_one(Editor)
+        assert editor.text == "half of it and"
+        await pilot.press("f6", "ctrl+c")
+        await until_text(pilot, "Ctrl+C again quits")
+
+    drive(app, go)
+
+
+def test_names_of_tools_are_no_markup(folder: Path) -> None:
+    app, _ = chat_app()
+    hostile = Tool("[/bold] [red]x", "", {}, lambda arguments, call: ToolResult(""), server="[@click=app.quit]s")
+    question = ConsentQuestion(hostile, {"[/]": "[bold]y[/bold]", "n" * 300: "z"}, "[/] /home", "", ("once", "no"))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        chat_screen(pilot).post_message(ToolAsked(PendingConsent(question)))
+        await asked(pilot)
+        await until_text(pilot, "The model wants to call [@click=app.quit]s [/bold] [red]x")
+        for shown in ("for  [/] /home", "[bold]y[/bold]"):
+            assert shown in screen_text(app)
 
     drive(app, go, size=LARGE)
 

@@ -20,12 +20,13 @@ from localrun_tui.keys import EVERYWHERE
 from localrun_tui.keys_in_order import KeysInOrder
 from localrun_tui.pages import Pages
 from localrun_tui.screens.chat.chat_screen import ChatScreen
+from localrun_tui.screens.chat.history_groups import ago
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import keep_draft, take_draft
 from localrun_tui.state.session import Session
 from localrun_tui.themes import put_theme_on
 from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
-from localrun_tui.widgets.toast import LineToasts
+from localrun_tui.widgets.toast import LineToasts, toast
 from localrun_tui.widgets.told_copies import ToldCopies
 
 if TYPE_CHECKING:
@@ -154,8 +155,13 @@ class LocalrunApp(Pages, LineToasts, ToldCopies, PlainEnd):
         self.set_timer(_QUIET, lambda: self.chat_screen.run_guarded(self._open_chats()))
 
     async def _take_up_draft(self) -> None:
-        if draft := await self.session.disk.run(take_draft):
-            self.chat_screen.composer.continue_chat(draft)
+        disk, chat = self.session.disk, self.chat_screen
+        draft = await disk.run(take_draft, disk.images)
+        if draft.content:
+            chat.composer.continue_chat(draft.content)
+            chat.composer.border_title = f"Your draft of {ago(time.time() - draft.at, 'a moment ago')}"
+        if draft.gone:
+            toast(chat, "Not in your draft any more", "; ".join(draft.gone), "warning")
 
     async def _open_chats(self) -> None:
         """Read the list of chats while idle; an empty chat says what is not kept."""

@@ -76,6 +76,8 @@ class AppTools:
         """Take back what was allowed for a chat; before there is one, it is for the first."""
         if chat is not None and self.are_known:
             self.tools.begin_chat()
+            if self.pending is not None:
+                self.pending.leave_chat()
 
     def close(self) -> None:
         """End the servers of tools."""

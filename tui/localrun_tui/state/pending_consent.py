@@ -1,6 +1,7 @@
 """A question whether a tool may run, until it is answered."""
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ class PendingConsent:
         self.question = question
         self._answer: Allowed = "no"
         self._answered = threading.Event()
+
+    def leave_chat(self) -> None:
+        """Forget the answer for its chat, which is left: it would be for the next one."""
+        self.question = replace(self.question, choices=tuple(one for one in self.question.choices if one != "chat"))
 
     def answer(self, allowed: "Allowed") -> None:
         """Answer it, from any thread."""

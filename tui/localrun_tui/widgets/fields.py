@@ -79,6 +79,10 @@ class TextField(_InOrder, TextArea):
     def _insert_typed(self, text: str) -> None:
         self.insert(text)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Textual's F6 selects a line, which the next key would replace: pressed for a tool, it may come too soon."""
+        return action != "select_line" and super().check_action(action, parameters)
+
     async def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to TextArea's own handler
         event.text = pasted(event.text)
 

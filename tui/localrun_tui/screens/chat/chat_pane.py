@@ -8,11 +8,9 @@ from textual import on
 from textual.containers import Vertical
 from textual.events import Click
 from textual.message import Message as TextualMessage
-from textual.timer import Timer
 from textual.worker import WorkType
 
 from localrun.base.content import Content
-from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
 from localrun.chat.left_out import TooLongError
 from localrun_tui.screens.chat.attached_files import AttachedFiles
@@ -20,6 +18,8 @@ from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.consent_card import ConsentCard
 from localrun_tui.screens.chat.draft_count import DraftCount
+from localrun_tui.screens.chat.draft_keeper import DraftKeeper
+from localrun_tui.screens.chat.failed_answer import tell_of_failure
 from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
 from localrun_tui.screens.chat.guard import WorkGuard
@@ -32,14 +32,11 @@ from localrun_tui.screens.chat.unseen import takes_back
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
-from localrun_tui.state.draft import keep_draft
 from localrun_tui.state.pending_consent import PendingConsent
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
-from localrun_tui.widgets.toast import toast
 
 _WIDEST = MEASURE + 6  # cells: lines as one reads them, with the frame of a message and the scrollbar
-DRAFT_SECONDS = 1.0  # after which what is typed is on disk
 
 
 class ChatPane(Vertical):
@@ -58,7 +55,7 @@ class ChatPane(Vertical):
         self.notice = Notice(lambda: session.chat)
         self.composer = Composer(session.images)
         self.find_bar = FindBar()
-        self.consent = ConsentCard()
+        self.consent = ConsentCard(self._to_editor)
         below = (self.new_text, self.waiting, self.notice, self.consent, self.find_bar, self.composer)
         super().__init__(self.transcript, *below)
         self.path = ChatPath(session, self.transcript)
@@ -69,7 +66,7 @@ class ChatPane(Vertical):
         self._desktop = desktop
         self._guard = WorkGuard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
-        self._draft_timer: Timer | None = None  # until the draft is on disk
+        self._draft = DraftKeeper(self.composer, session.disk, self.run_guarded)
 
     def _earlier(self) -> list[Content]:
         """Prompts that were sent in other chats, then those of this one; none while something waits above the editor,
@@ -124,18 +121,7 @@ class ChatPane(Vertical):
             if not session.waiting.held:
                 await session.send_waiting()
             return
-        if turn.chat is not session.chat:
-            title = f"“{turn.chat.title}”" if turn.chat.title else "The other chat"
-            toast(self, f"{title} was not answered", f"{error.message}. Open it to ask again.", "warning")
-            return
-        session.waiting.hold()
-        if isinstance(error, PromptTooLongError):
-            from localrun_tui.screens.chat.too_long import mend_too_long
-
-            if await mend_too_long(self.app, session, turn, error):
-                self.composer.edit(turn.question, turn.chat.tree[turn.question].content)
-        elif turn.kept is None:
-            self.notice.say_error(error)
+        await tell_of_failure(turn, error, session, self.composer, self.notice)
 
     @on(Changed)
     def _tell_of_new_text(self) -> None:
@@ -155,24 +141,21 @@ class ChatPane(Vertical):
         self.transcript.scroll_end(animate=False)
         self.transcript.anchor()
 
+    def _to_editor(self) -> None:
+        self.screen.set_focus(self.composer.editor)
+
     def on_click(self, event: Click) -> None:
         if event.widget is self.new_text:
             self.to_end()
 
     def ask(self, pending: PendingConsent) -> None:
-        """Show a question. Keys that are pressed by now were meant for the one before."""
-        if self.consent.has_focus_within:
-            self.screen.set_focus(self.composer.editor)
-        self.consent.show(pending)
+        """Show a question, and of which chat it is where another one is shown."""
+        turn = self._session.under_way
+        self.consent.show(pending, turn.chat.title if turn is not None and turn.chat is not self._session.chat else "")
 
     @on(Changed)
-    @on(ConsentCard.Answered)
     def _settle_consent(self) -> None:
-        """Hide the question where it is answered, and go back to typing."""
-        had_focus = self.consent.has_focus_within
         self.consent.settle()
-        if had_focus and not self.consent.display:
-            self.screen.set_focus(self.composer.editor)
 
     @on(Changed)
     def _name_window(self) -> None:
@@ -218,18 +201,9 @@ class ChatPane(Vertical):
             self.run_guarded(self._session.end_reword(None))
 
     @on(Composer.Drafted)
-    def _keep_draft_soon(self) -> None:
-        """Have the draft on disk within a moment, whatever ends the app."""
-        if self._draft_timer is None:
-            self._draft_timer = self.set_timer(DRAFT_SECONDS, self._keep_draft)
-
-    def _keep_draft(self) -> None:
-        self._draft_timer = None
-        self.run_guarded(self._session.disk.run(keep_draft, self.composer.unsent))
-
-    @on(Composer.Drafted)
     def count_draft(self) -> None:
         self.transcript.mark(self.composer.edited)
+        self._draft.keep_soon()
         count: WorkType[None] = self._draft_count.count
         self.run_worker(count, group="count", exclusive=True)
 

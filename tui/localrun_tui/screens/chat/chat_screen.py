@@ -100,6 +100,8 @@ class ChatScreen(Screen[None]):
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
         self.pane.notice.leave_chat()
+        if (pending := self.pane.consent.pending) is not None and pending.is_open:
+            self.pane.ask(pending)
         self.run_guarded(self.pane.show(rebuild=True, at=event.at))
         self.run_guarded(self.history.show())
         if not event.new:

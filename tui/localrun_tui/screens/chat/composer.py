@@ -145,6 +145,8 @@ class Composer(Vertical):
     @on(AttachedFiles.Changed)
     @on(TextArea.Changed)
     def _tell_of_draft(self) -> None:
+        if self.edited is None and not self.editor.text and not self.attachments:
+            self.border_title = None  # what it said is of the draft before
         self.post_message(self.Drafted())
 
     @on(TextArea.Changed)

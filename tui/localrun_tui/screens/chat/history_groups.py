@@ -80,10 +80,10 @@ def chat_row(chat: "ChatSummary", hit: "Hit | None", words: Sequence[str], is_cu
     return Content("\n").join([(Content.styled(mark, "$success") + title).truncate(200), below])
 
 
-def ago(seconds: float) -> str:
+def ago(seconds: float, now: str = "now") -> str:
     """`now`, `5 min ago`, `yesterday`, `12 days ago`."""
     if seconds < 60:
-        return "now"
+        return now
     if seconds < 3600:
         return f"{int(seconds // 60)} min ago"
     if seconds < _DAY:
