@@ -138,7 +138,7 @@ def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Ques
     sizes = (
         UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config, question.added.ranks, question.drafting)
     )
-    codecs = [codec for codec in CODECS if sizes.holds(codec)]
+    codecs = [codec for codec in different_codecs(shape) if sizes.holds(codec)]
     rows = [
         row
         for candidate in candidates
@@ -150,6 +150,16 @@ def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Ques
     if best is None and (short := _short_of_disk(shape, candidates, question)):
         reason = short
     return Fit(tuple(replace(row, recommended=True) if row is best else row for row in rows), reason)
+
+
+def different_codecs(shape: ModelShape) -> list[KVCodec]:
+    """Codecs to choose from, the finest first, without those in which nothing is kept otherwise: latents stay in 16
+    bits."""
+    kinds = shape.caches or [spec.cache for spec in shape.config.layers]
+    found = dict[tuple[KVCodec, ...], KVCodec]()
+    for codec in CODECS:
+        found.setdefault(tuple(kind.codec(codec) for kind in kinds), codec)
+    return [*found.values()]
 
 
 def _with_adapters(candidate: Candidate, question: Question) -> Candidate:

@@ -7,6 +7,7 @@ from typing import get_args
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, LocalrunError
 from localrun.base.settings import Settings, read_settings
+from localrun.fit.codecs import BEST_FIRST
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
 from localrun.formats.requantize import PRECISIONS
@@ -104,7 +105,8 @@ class Offer:
         return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
 
     def _row(self, one: PrecisionChoice, ctx: int, kv: str) -> FitRow | None:
-        codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if kv == "auto" else [kv]
+        is_free = kv == "auto" or (kv in BEST_FIRST and kv not in self.codecs)  # what cannot be had is not taken
+        codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if is_free else [kv]
         rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
         chosen = [row for row in rows if row.recommended]
         for verdict in get_args(Verdict):

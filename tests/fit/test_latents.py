@@ -14,6 +14,7 @@ from localrun.diagnose.predict.times import Times
 from localrun.diagnose.predict.what_if import HEADS, WhatIf, heads_of
 from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec
 from localrun.fit.codecs import choose_codec
+from localrun.fit.estimate import Candidate, Question, fit_table
 from localrun.fit.plan import check_context
 from localrun.fit.rates import Rates
 from localrun.fit.shape import ModelShape, shape_of
@@ -56,6 +57,12 @@ def test_latents_stay_in_16_bits(fitting: int, wish: str, codec: str, told: str)
     assert (chosen.codec.name, chosen.ctx) == (codec, fitting)
     assert chosen.note.startswith(told)
     assert bool(chosen.note) == bool(told)
+
+
+def test_the_table_lists_no_codec_that_changes_nothing() -> None:
+    model, candidate = shape(GLM), Candidate("Q4_K_M", 18 << 30, 2 << 30, 4.8)
+    rows = fit_table(model, [candidate], Question(64 << 30, Rates(1e10, 1e11))).rows
+    assert {row.kv_codec for row in rows} == {"f16"}
 
 
 def test_a_window_is_refused() -> None:

@@ -194,6 +194,15 @@ def test_auto_is_the_finest_codec_even_where_a_coarser_one_takes_more() -> None:
     assert line.fit == row
 
 
+@pytest.mark.parametrize(("wished", "is_there"), [("q8", True), ("auto", True), ("f16", True), ("f32", False)])
+def test_a_codec_that_changes_nothing_reads_as_the_one_that_is_kept(wished: str, is_there: bool) -> None:
+    """Latents stay in 16 bits, so that no row speaks of q8; f32 takes more than any row says."""
+    one = PrecisionChoice("F16", 1, 1, 16.0)
+    row = FitRow("F16", 1024, "f16", 1, 100, 0, 1, 1, 9, "fits", 1024, 1, 1.0, 1.0, False)
+    (line,) = Offer(Subject("x"), (one,), Fit((row,), "")).lines(1024, wished)
+    assert line.fit == (row if is_there else None)
+
+
 def test_what_is_on_disk_is_loaded_and_can_be_forced(hub: FakeHub) -> None:
     fetch("org/tiny-GGUF", "tiny-F32.gguf")
 
