@@ -5,6 +5,7 @@ A shared lock stands for the use. The system lets go of it with the process, how
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ with suppress(ImportError):
 
 _LOCKS = Path("/proc/locks")  # of Linux: who holds which
 _COMPUTES = "localrun.client.worker.main"  # in the command of a process that computes for its parent
+_TRIES, _TRY_SECONDS = 20, 0.005
 _WORDS = 2  # of a command: more may be a prompt
 
 
@@ -28,7 +30,7 @@ class FileUse:
         self._fd = -1
         with suppress(OSError):
             self._fd = _open(path)
-            fcntl.flock(self._fd, fcntl.LOCK_SH)
+            _share(self._fd)
 
     def end(self) -> None:
         fd, self._fd = self._fd, -1
@@ -54,6 +56,16 @@ def users_of(path: Path) -> tuple[str, ...]:
     finally:
         os.close(fd)
     return ()
+
+
+def _share(fd: int) -> None:
+    """Lock a file together with others; whoever only asks has it for a moment, and another program maybe for ever."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(_TRY_SECONDS)
 
 
 def _open(path: Path) -> int:

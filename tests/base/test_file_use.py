@@ -60,6 +60,15 @@ def test_several_use_one_file_and_one_that_ends_its_use_is_none_of_them(model: P
     assert users_of(model) == ()
 
 
+def test_a_file_that_another_program_keeps_to_itself_is_not_waited_for(model: Path) -> None:
+    fd = os.open(model, os.O_RDONLY)
+    file_use.fcntl.flock(fd, file_use.fcntl.LOCK_EX)
+    use = FileUse(model)
+    os.close(fd)
+    assert users_of(model) == ()
+    use.end()
+
+
 def test_where_the_system_does_not_tell_who_it_is_somebody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_use, "_LOCKS", model / "no such file")
     use = FileUse(model)
