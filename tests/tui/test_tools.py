@@ -196,22 +196,26 @@ def test_names_of_tools_are_no_markup(folder: Path) -> None:
     drive(app, go, size=LARGE)
 
 
-@pytest.mark.parametrize("way", ["no", "escape"])
-def test_a_command_that_is_not_allowed_is_not_run(folder: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "is_told"),
+    [("f6 a enter", True), ("escape", False), ("f6 escape", False), ("ctrl+c", False), ("f6 ctrl+c", False)],
+)
+def test_a_command_that_is_not_allowed_is_not_run(folder: Path, keys: str, is_told: bool) -> None:
+    """By an answer to the question, or by one that stops the answer, wherever one is."""
     app, client = chat_app(calling("run_command", command="touch ran"), Script("As you like."))
 
     async def go(pilot: Pilot[Any]) -> None:
         await choose(pilot, "run")
         await send(pilot, "run it")
         assert "$ touch ran" in await asked(pilot)
-        await pilot.press(*(("f6", "a", "enter") if way == "no" else ("escape",)))
+        await pilot.press(*keys.split())
         shown = await answered(pilot)
-        assert ("did not allow" in shown) == (way == "no")
-        assert ("stopped" in shown) == (way == "escape")
+        assert ("did not allow" in shown) == is_told
+        assert ("stopped" in shown) != is_told
         await until(pilot, lambda: not chat_screen(pilot).pane.consent.display)
 
     drive(app, go, size=LARGE)
-    assert len(client.requests) == (2 if way == "no" else 1)
+    assert len(client.requests) == (2 if is_told else 1)
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
