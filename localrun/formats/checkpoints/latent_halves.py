@@ -7,7 +7,7 @@ holds the transposed numbers exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,12 +37,9 @@ class ValueHalf(JoinedTensor):
     of_head: int
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        found, in_each = bytearray(), self.info.shape[1]
-        while n_rows:
-            head, row = divmod(first_row, in_each)
-            count = min(n_rows, in_each - row)
+        found = bytearray()
+        for head, row, count in runs_in_heads(first_row, n_rows, self.info.shape[1]):
             found += self.both.read(read_rows, head * self.of_head + self.first + row, count)
-            first_row, n_rows = first_row + count, n_rows - count
         return found
 
 
@@ -54,12 +51,9 @@ class KeyHalf(JoinedTensor):
     of_head: int
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        found, in_each = bytearray(), self.info.shape[1]
-        while n_rows:
-            head, row = divmod(first_row, in_each)
-            count = min(n_rows, in_each - row)
+        found = bytearray()
+        for head, row, count in runs_in_heads(first_row, n_rows, self.info.shape[1]):
             found += self.turned_head(read_rows, head)[row : row + count].tobytes()
-            first_row, n_rows = first_row + count, n_rows - count
         return found
 
     def turned_head(self, read_rows: ReadRows, head: int) -> Any:
@@ -115,6 +109,15 @@ def halves_of(both: JoinedTensor, n_heads: int, dims: int) -> tuple[KeyHalf, Val
     key_info = appears_as(half_name(info.name, "k"), of_keys, qtype, info)
     value_info = appears_as(half_name(info.name, "v"), of_values, info.qtype, info)
     return KeyHalf(key_info, both.parts, both, of_head), ValueHalf(value_info, both.parts, both, dims, of_head)
+
+
+def runs_in_heads(first_row: int, n_rows: int, of_head: int) -> Iterator[tuple[int, int, int]]:
+    """Split rows at the borders of heads -> head, first row within it, rows."""
+    while n_rows:
+        head, row = divmod(first_row, of_head)
+        count = min(n_rows, of_head - row)
+        yield head, row, count
+        first_row, n_rows = first_row + count, n_rows - count
 
 
 def half_name(both: str, half: str) -> str:
