@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 import torch
 
+from benchmarks.chosen_library import chosen_library
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.buffers import CpuBuffers
-from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.backends.cpu.pool import CpuPool
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
@@ -155,11 +155,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1, help="query tokens of a step")
     parser.add_argument("--depths", type=int, nargs="*", default=DEPTHS)
     options = parser.parse_args()
-    library = load_library()
-    if library is None:
-        parser.error(why_no_library())
-    if options.isa:
-        library.use_isa(options.isa)
+    library = chosen_library(parser, options.isa)
     calls = calls_of(library)
     threads = calls.threads_create(options.threads)
     print(f"{library.isa}, {options.threads} threads, {options.rows} rows; speed and bytes against f16")

@@ -14,12 +14,12 @@ from collections import Counter
 import numpy as np
 import torch
 
+from benchmarks.chosen_library import chosen_library
 from benchmarks.step_profile import Clock
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.layout import CpuLayout
-from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.base.dataclass import dataclass
 from localrun.cache.kinds.attention import AttentionCache
@@ -146,11 +146,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--depths", type=int, nargs="*", default=(1024, 8192))
     options = parser.parse_args()
-    library = load_library()
-    if library is None:
-        parser.error(why_no_library())
-    if options.isa:
-        library.use_isa(options.isa)
+    library = chosen_library(parser, options.isa)
     layout = CpuLayout(calls_of(library), options.threads)
     print(f"{library.isa}, {options.threads} threads, weights of Q8_0, f16")
     for depth, n in (*((depth, 1) for depth in options.depths), (0, PREFILL)):

@@ -19,10 +19,10 @@ import weakref
 import torch
 from localrun_testing.native import int32s
 
+from benchmarks.chosen_library import chosen_library
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.buffers import CpuBuffers
-from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.formats.quant import QUANT_TYPES
 
 QTYPES = ("Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "BF16", "F16")
@@ -149,11 +149,7 @@ def main() -> None:
     parser.add_argument("--beside", help="a type that all are compared with")
     parser.add_argument("--copies", type=int, default=8, help="matrices read one after the other")
     options = parser.parse_args()
-    library = load_library()
-    if library is None:
-        parser.error(why_no_library())
-    if options.isa:
-        library.use_isa(options.isa)
+    library = chosen_library(parser, options.isa)
     calls = calls_of(library)
     threads = calls.threads_create(options.threads)
     print(f"{library.isa}, {options.threads} threads, matrices of {N_ROWS} x {N_COLS}")
