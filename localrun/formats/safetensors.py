@@ -44,8 +44,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     Raises NotFoundError when there is nothing to open, ModelFileError for everything wrong with what there is.
     """
     from localrun.formats.checkpoints.beside import with_declared  # a run from a GGUF starts without them
-    from localrun.formats.checkpoints.latent_halves import with_halves
-    from localrun.formats.checkpoints.registry import join_quantised, with_joined
+    from localrun.formats.checkpoints.registry import joined_tensors
 
     path = Path(path)
     if os.path.isdir(path):
@@ -65,8 +64,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     config = _config(folder, names, "config.json")
     declared = with_declared(config, names, lambda name: read_json(folder / name, "BAD_CONFIG"))
     metadata = Metadata(declared, config.path)
-    quantised = join_quantised(parts, metadata)
-    tensors, joined = with_halves(with_joined(parts, quantised), quantised, metadata)
+    tensors, joined = joined_tensors(parts, metadata)
     return SafetensorsFolder(
         path=path,
         folder=folder,

@@ -13,7 +13,7 @@ from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.gemma import join_gemma
 from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
 from localrun.formats.checkpoints.joined import Joined, Tensors, misfit
-from localrun.formats.checkpoints.latent_halves import is_half
+from localrun.formats.checkpoints.latent_halves import is_half, with_halves
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
@@ -183,6 +183,15 @@ def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
     found = quantization_of(metadata)
     method = METHODS.get(found.method)
     return method.join(tensors, found.config) if method else {}
+
+
+def joined_tensors(parts: Tensors, metadata: Config) -> tuple[Tensors, Joined]:
+    """The tensors of a checkpoint as the model sees them, and how those are read that its files have otherwise.
+
+    Raises ModelFileError as the method does, and where tensors do not fit together.
+    """
+    quantised = join_quantised(parts, metadata)
+    return with_halves(with_joined(parts, quantised), quantised, metadata)
 
 
 def with_joined(tensors: Tensors, joined: Joined) -> Tensors:

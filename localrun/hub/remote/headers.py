@@ -7,9 +7,9 @@ from typing import Any
 
 from localrun.base.errors import HubError
 from localrun.formats.checkpoints.beside import with_declared
-from localrun.formats.checkpoints.latent_halves import with_halves
-from localrun.formats.checkpoints.registry import join_quantised, with_joined
+from localrun.formats.checkpoints.registry import joined_tensors
 from localrun.formats.files import Fetch, fetch_from
+from localrun.formats.gguf import apart
 from localrun.formats.gguf_header import read_header
 from localrun.formats.gguf_names import is_gguf, is_weights
 from localrun.formats.json_files import parse_json
@@ -90,8 +90,7 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> H
     if form == "safetensors":
         _check_index(http, repo, {file.path for file in files})
     metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
-    joined = join_quantised(tensors, metadata) if form == "safetensors" else {}
-    found, _ = with_halves(with_joined(tensors, joined), joined, metadata)
+    found, _ = apart(tensors, metadata) if form == "gguf" else joined_tensors(tensors, metadata)
     return HeaderModel(path, form, metadata, 0, found, fetches)
 
 
