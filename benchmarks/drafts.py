@@ -60,7 +60,7 @@ class Pair:
 
 
 def measure(
-    model: str, rounds: int, n_tokens: int, kinds: Sequence[str], temperatures: Sequence[float], draft: str
+    model: str, rounds: int, n_tokens: int, kinds: Sequence[str], temperatures: Sequence[float], draft: str, ctx: int
 ) -> None:
     """Print the ratios of all tasks on one GGUF model."""
     source = open_model_file(Path(model))
@@ -69,8 +69,8 @@ def measure(
     clock = DraftClock()
     clock.start()
     with (
-        LLM(model, draft="off", ctx=4096, prefix_cache=False) as plain,
-        LLM(model, draft=draft, ctx=4096, prefix_cache=False) as drafting,
+        LLM(model, draft="off", ctx=ctx, prefix_cache=False) as plain,
+        LLM(model, draft=draft, ctx=ctx, prefix_cache=False) as drafting,
     ):
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             for temperature in temperatures if kind in kinds else ():
@@ -146,10 +146,11 @@ def main() -> None:
     parser.add_argument("--kind", choices=("quoting", "prose"), action="append")
     parser.add_argument("--temperature", type=float, action="append", help="default: 0 and 0.7")
     parser.add_argument("--draft", default="lookup", help="lookup, mtp, or the path of a smaller model")
+    parser.add_argument("--ctx", type=int, default=4096)
     options = parser.parse_args()
     for model in options.models:
         kinds, temperatures = options.kind or ("quoting", "prose"), options.temperature or (0.0, 0.7)
-        measure(model, options.rounds, options.tokens, kinds, temperatures, options.draft)
+        measure(model, options.rounds, options.tokens, kinds, temperatures, options.draft, options.ctx)
 
 
 if __name__ == "__main__":

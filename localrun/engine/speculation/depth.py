@@ -49,6 +49,10 @@ class Depths:
         self.n_drafted = 0  # in it
         self.takes_back = False  # a state does, of a step whose drafts are not all right: its tokens are computed again
 
+    def knows_any(self, decoding: Sequence[StepWork]) -> bool:
+        """Whether a step of any of these was measured: nothing is worth a draft before."""
+        return True in [work.sequence.number in self.records for work in decoding]
+
     def most(self, sequence: GenerationState) -> int:
         """Tokens that are worth looking for."""
         record = self.records.get(sequence.number)

@@ -15,14 +15,13 @@ class Rest:
     """Steps of the same answers since one was recorded: most take no more than a glance for drafts, if that."""
 
     def __init__(self) -> None:
-        self.begin([], [], 0, 0)
+        self.begin([], [], every=0)
         self.is_on = False  # in the step under way
 
-    def begin(
-        self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int, first: int
-    ) -> None:
-        """`every`: steps of which one has a glance, after the `first` ones; 0: none of these is to rest."""
-        self.sequences, self.every, self.first = sequences, every, first
+    def begin(self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int) -> None:
+        """`every`: steps of which one has a glance; 0: none of these is to rest."""
+        self.sequences, self.every = sequences, every
+        self.first = 0  # of the steps, that have a glance each
         both = zip(sequences, drafters, strict=True)
         self._glances = [(drafter.may_draft, sequence.token_ids) for sequence, drafter in both if drafter is not None]
         self.steps: list[float] = []  # seconds of each

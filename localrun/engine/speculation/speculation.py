@@ -48,22 +48,25 @@ class Speculation:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         rest = self.rest
-        if rest.is_long() and rest.goes_on(work):
-            self._record(work, time.perf_counter(), first=0)
-            self.ended = time.perf_counter()
+        if rest.is_long() or not rest.goes_on(work):
+            rest.is_on = False
+            if reads_prompt(work):
+                self._read(work)
+                return []
+            if not self.depths.knows_any(work):
+                return []
+            self._record(work, time.perf_counter())
         rest.is_on = rest.goes_on(work)
         if rest.is_on and not rest.may_draft():
             return []
-        if not rest.is_on and reads_prompt(work):
-            self._read(work)
-            return []
         started = time.perf_counter()
         drafts = self._drafts(work)
-        rest.is_on = rest.is_on and not any(drafts)
-        if rest.is_on:
-            self.unspent += time.perf_counter() - started
-        else:
-            self._record(work, started, FIRST)
+        if any(drafts):
+            if rest.steps:
+                self._record(work, started)
+                started = self.ended
+            rest.is_on, rest.first = False, FIRST
+        self.unspent += time.perf_counter() - started
         return drafts
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
@@ -108,6 +111,10 @@ class Speculation:
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
+        if sequence in self.rest.sequences:  # later it would take the time of another answer's step
+            spend(self.rest.sequences, self.unspent)
+            self.unspent = 0.0
+            self._end_rest()
         if (drafter := self.drafters.pop(sequence.number, None)) is not None:
             drafter.close()
         self.depths.forget(sequence)
@@ -120,25 +127,30 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
-    def _record(self, decoding: Sequence[StepWork], started: float, first: int) -> None:
-        """Record the steps of a rest, the time between steps where the last ones were like this, and what drafting
-        took. `first`: steps from now on that have a glance each."""
-        rest, sequences = self.rest, [work.sequence for work in decoding]
-        if rest.steps:
-            self.depths.rested(rest)
-            spend(rest.sequences, rest.glancing)
-        if self.last is not None and self.last.goes_on_with(decoding):
-            steps = rest.steps if rest.sequences == sequences else []  # those of an answer before are over
-            if steps or self.last.n_rows == len(decoding):
-                self.depths.wait((started - self.ended - self.followed - sum(steps)) / (1 + len(steps)))
+    def _record(self, decoding: Sequence[StepWork], started: float) -> None:
+        """Record the rest that ends, the time between steps where the last ones were like this, and what drafting took;
+        another rest begins."""
+        sequences = [work.sequence for work in decoding]
+        steps = self.rest.steps if self.rest.sequences == sequences else []  # those of an answer before are over
+        self._end_rest()
+        if self.last is not None and self.last.goes_on_with(decoding) and (steps or self.last.n_rows == len(decoding)):
+            self.depths.wait((started - self.ended - self.followed - sum(steps)) / (1 + len(steps)))
         is_guessing = self.model is not None and not self.depths.guesses_rest
         every = 0 if is_guessing else self.depths.glances(sequences)
-        rest.begin(sequences, [self._drafter(one) for one in sequences], every, first)
-        seconds = time.perf_counter() - started + self.unspent
+        self.rest.begin(sequences, [self._drafter(one) for one in sequences], every)
+        self.ended = time.perf_counter()
+        seconds = self.ended - started + self.unspent
         if is_guessing:  # these are why there is no rest
             self.depths.lose(seconds - self.recorded)
         spend(sequences, seconds)
         self.followed = self.recorded = self.unspent = 0.0
+
+    def _end_rest(self) -> None:
+        """Record the steps of a rest."""
+        if self.rest.steps:
+            self.depths.rested(self.rest)
+            spend(self.rest.sequences, self.rest.glancing)
+            self.rest.begin([], [], every=0)
 
     def _drafts(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         rows = self.most_rows - len(decoding)

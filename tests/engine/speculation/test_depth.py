@@ -25,7 +25,7 @@ from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
 from localrun.engine.speculation.record import Record
-from localrun.engine.speculation.rest import FIRST, MOST, Rest
+from localrun.engine.speculation.rest import MOST, Rest
 from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
@@ -373,9 +373,9 @@ def rests(depths: Depths, answers: list[GenerationState], glance: float, n: int)
     """Let n steps of some answers pass without drafts, glances taking so long for each -> how many there were."""
     rest, n_glances = Rest(), 0
     while n > 0:
-        rest.begin(answers, [None] * len(answers), depths.glances(answers), FIRST)
+        rest.begin(answers, [None] * len(answers), depths.glances(answers))
         rest.steps = [1.0] * min(n, MOST)
-        rest.n_glances = sum(step < FIRST or step % rest.every == 0 for step in range(len(rest.steps)))
+        rest.n_glances = sum(step % rest.every == 0 for step in range(len(rest.steps)))
         rest.glancing = rest.n_glances * glance * len(answers)
         depths.rested(rest)
         n, n_glances = n - len(rest.steps), n_glances + rest.n_glances
@@ -384,13 +384,13 @@ def rests(depths: Depths, answers: list[GenerationState], glance: float, n: int)
 
 @given(st.floats(0.0001, 0.1), st.integers(1, 4))
 def test_glances_take_no_more_than_their_share(glance: float, n: int) -> None:
-    """Of steps in which nothing is found, once it is known what one takes; but for the first ones of a rest."""
+    """Of steps in which nothing is found, once it is known what one takes; but for the first one of a rest."""
     depths, answers = Depths(), [begun() for _ in range(n)]
     depths.observe(StepPlan(tuple(StepWork(one, 1) for one in answers)), 1.0)
     rests(depths, answers, glance, 40 * MOST)
     n_glances = rests(depths, answers, glance, 10 * MOST)
     share = min(1.0, GLANCES / (n * glance))
-    assert 5 * share * MOST <= n_glances <= 10 * (share * MOST + 1 + FIRST)
+    assert 5 * share * MOST <= n_glances <= 10 * (share * MOST + 1)
 
 
 def test_a_glance_that_is_interrupted_does_not_end_them() -> None:
@@ -416,7 +416,7 @@ def test_what_may_lose_nothing_is_not_glanced_for() -> None:
 
 def test_steps_of_rest_cost_what_most_of_them_took() -> None:
     depths, answers, rest = Depths(), [begun()], Rest()
-    rest.begin(answers, [None], 1, 0)
+    rest.begin(answers, [None], every=1)
     rest.steps = [1.0, 1.0, 90.0, 1.1, 80.0]
     depths.rested(rest)
     assert depths.cost.of(1) == 1.1

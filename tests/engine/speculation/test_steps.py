@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from localrun_testing.small_model import greedy
@@ -11,6 +11,7 @@ from localrun_testing.small_model import greedy
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import FIRST_LOSS, GLANCES, SHARE
+from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.lookup import Lookup
 from localrun.engine.speculation.rest import MOST
 from localrun.engine.speculation.speculation import Speculation
@@ -109,3 +110,41 @@ def test_an_answer_in_which_nothing_is_found_is_looked_for_at_a_glance_only(spec
         answer.go_on(token)
     assert answer.state.figures.n_searched <= 1
     assert speculation.depths.records[answer.state.number].purse >= FIRST_LOSS + 2 * MOST * SHARE
+
+
+@pytest.mark.parametrize("end", ["a draft", "the answer"])
+def test_steps_of_a_rest_are_recorded_where_it_ends(
+    end: str, speculation: Speculation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, rested = Answer(speculation, NEW[0]), list[int]()
+    monkeypatch.setattr(speculation.depths, "rested", lambda rest: rested.append(len(rest.steps)))
+    for token in (*NEW[1:12], *PROMPT[5:8]):  # the first two are measured by themselves
+        assert not answer.go_on(token)
+    assert rested == []
+    if end == "a draft":
+        assert answer.go_on(PROMPT[8])
+    else:
+        speculation.forget(answer.state)
+    assert rested == [12]
+
+
+def test_a_draft_that_ends_a_rest_is_charged_once(speculation: Speculation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts take a second each, and nothing else any time."""
+    now, lookup = 0.0, Lookup.draft
+
+    def draft(*args: Any) -> DraftedTokens:
+        nonlocal now
+        now += 1.0
+        return lookup(*args)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    monkeypatch.setattr(Lookup, "draft", draft)
+    answer = Answer(speculation, NEW[0])
+    for token in (*NEW[1:12], *PROMPT[5:8]):
+        answer.go_on(token)
+    assert now == 0.0
+    for token in (PROMPT[8], *NEW[20:24]):
+        answer.go_on(token)
+    assert now >= 1.0
+    speculation.forget(answer.state)
+    assert answer.state.figures.saved_seconds == -now

@@ -21,6 +21,9 @@ Program = TypeVar("Program")
 class Deepest(Depths):
     """Verifies every draft, whatever it costs, as far as there are rows."""
 
+    def knows_any(self, decoding: Sequence[StepWork]) -> bool:
+        return True
+
     def most(self, sequence: GenerationState) -> int:
         return MOST_DEPTH
 
