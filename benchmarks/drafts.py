@@ -2,21 +2,25 @@
 
 Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. Nothing
 is kept between answers, so that none is drafted from an earlier one to the same prompt. A ratio is the time of decoding
-without drafts by that with them, of answers one after the other; medians are of pairs. An answer counts as quoting
-where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended it; as free prose where
-fewer stand in its prompt or before in itself. Beside each median, of the answers that count: the time of decoding that
-went into drafting and into rejected rows, by the engine's own clock, and that of the lookup a step.
+without drafts, the mean of two answers, by that with them, of one engine and one after the other: two engines in turns
+differ by a fifth where steps take half a millisecond. Medians are of rounds. An answer counts as quoting where
+at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended it; as free prose where fewer do
+there or before in itself. Beside each median, of the answers that count: the ratio of the two without drafts, the time
+of decoding that went into drafting and into rejected rows, by the engine's own clock, and that of the lookup a step.
 """
 
 import argparse
 import statistics
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.draft_clock import DraftClock, Spent
-from localrun.base.events import Completion
-from localrun.client.llm import LLM
+from localrun.base.events import Completion, Done
+from localrun.base.request import LoadOptions, Request
+from localrun.client.llm import Options, request_for
+from localrun.client.local import LocalClient
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
@@ -47,16 +51,21 @@ PROSE = {
 
 @dataclass(frozen=True)
 class Pair:
-    """One answer, without drafts and with them, and the share of its tokens that could be quoted."""
+    """One answer with drafts, and twice without, and the share of its tokens that could be quoted."""
 
-    plain: Completion
     drafted: Completion
+    plain: tuple[Completion, Completion]
     spent: Spent
     share: float
 
     @property
     def ratio(self) -> float:
-        return self.plain.timings.decode_ms / max(1e-9, self.drafted.timings.decode_ms)
+        return statistics.mean(map(decode_ms, self.plain)) / decode_ms(self.drafted)
+
+    @property
+    def noise(self) -> float:
+        """The ratio of two answers alike."""
+        return decode_ms(self.plain[0]) / decode_ms(self.plain[1])
 
 
 def measure(
@@ -68,34 +77,40 @@ def measure(
     tokenizer = tokenizer_from_gguf(source.metadata, source.path)
     clock = DraftClock()
     clock.start()
-    with (
-        LLM(model, draft="off", ctx=ctx, prefix_cache=False) as plain,
-        LLM(model, draft=draft, ctx=ctx, prefix_cache=False) as drafting,
-    ):
+    with closing(LocalClient(LoadOptions(Path(model), draft=draft, ctx=ctx, prefix_cache=False))) as client:
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             for temperature in temperatures if kind in kinds else ():
                 counted: list[Pair] = []
                 for name, prompt in tasks.items():
                     for number in range(rounds):
-                        answers = ask(plain, drafting, prompt, temperature, n_tokens, number)
+                        options = Options(temperature=temperature, max_tokens=n_tokens, seed=number, stop_on_loop=True)
+                        answers = ask(client, request_for([{"role": "user", "content": prompt}], options), number)
                         share = repeated_share(tokenizer, prompt, answers[0], in_answer=kind == "prose")
-                        pair = Pair(*answers, clock.take(), share)
-                        counts = share < REPEATED_SHARE if kind == "prose" else is_quoted(share, pair.plain)
+                        pair = Pair(answers[0], answers[1:], clock.take(), share)
+                        counts = share < REPEATED_SHARE if kind == "prose" else is_quoted(share, pair.drafted)
                         counted += [pair] * counts
                         print(line(model, kind, name, temperature, pair, counts), flush=True)
                 if counted:
                     print(f"{Path(model).stem}  {kind}  temperature {temperature}: {summary(counted)}", flush=True)
 
 
-def ask(
-    plain: LLM, drafting: LLM, prompt: str, temperature: float, n_tokens: int, number: int
-) -> tuple[Completion, Completion]:
-    """The same answer without drafts and with them, who goes first in turns; the seed is the number of the round."""
-    found: dict[LLM, Completion] = {}
-    for llm in (plain, drafting) if number % 2 else (drafting, plain):
-        found[llm] = llm.generate(prompt, temperature=temperature, max_tokens=n_tokens, seed=number, stop_on_loop=True)
-    assert found[plain].token_ids == found[drafting].token_ids, "drafts changed the answer"
-    return found[plain], found[drafting]
+def ask(client: LocalClient, request: Request, number: int) -> tuple[Completion, Completion, Completion]:
+    """The same answer with drafts, and twice without them; which of the three comes first goes round by `number`."""
+    engine, found = client.model.engine, dict[int, Completion]()
+    speculation = engine.scheduler.speculation
+    for turn in range(3):
+        which = (turn + number) % 3
+        engine.scheduler.speculation = None if which else speculation
+        try:
+            found[which] = next(event.completion for event in client.generate(request) if isinstance(event, Done))
+        finally:
+            engine.scheduler.speculation = speculation
+    assert found[0].token_ids == found[1].token_ids == found[2].token_ids, "drafts changed the answer"
+    return found[0], found[1], found[2]
+
+
+def decode_ms(answer: Completion) -> float:
+    return max(1e-9, answer.timings.decode_ms)
 
 
 def repeated_share(tokenizer: Tokenizer, prompt: str, answer: Completion, in_answer: bool = False) -> float:
@@ -122,19 +137,19 @@ def line(model: str, kind: str, name: str, temperature: float, pair: Pair, count
     return (
         f"  {Path(model).stem[:20]:20} {name:21} t={temperature}  {pair.ratio:5.2f}{'' if counts else ' (not counted)'}"
         f"  {n} tokens, {pair.share:.0%} {where}, {drafts.accepted_tokens} of {drafts.drafted_tokens} drafted,"
-        f" {n / max(1, pair.drafted.n_steps):.2f} a step, {pair.plain.timings.itl_ms_p50:.2f} ms,"
-        f" {pair.plain.stop_reason}"
+        f" {n / max(1, pair.drafted.n_steps):.2f} a step, {pair.plain[0].timings.itl_ms_p50:.2f} ms,"
+        f" {pair.drafted.stop_reason}"
     )
 
 
 def summary(pairs: Sequence[Pair]) -> str:
-    """The ratios of answers, and what drafting them took."""
+    """The ratios of answers beside those of two answers alike, and what drafting them took."""
     ratios, spent = [pair.ratio for pair in pairs], sum([pair.spent for pair in pairs], start=Spent())
-    decoding = sum(pair.drafted.timings.decode_ms for pair in pairs) / 1000
+    noise, decoding = statistics.median(pair.noise for pair in pairs), sum(decode_ms(p.drafted) for p in pairs) / 1000
     lookup = 1e6 * spent.lookup / sum(pair.drafted.n_steps for pair in pairs)
     return (
-        f"{statistics.median(ratios):.2f} (worst {min(ratios):.2f}, {len(ratios)} pairs), {spent.shares(decoding)},"
-        f" lookup {lookup:.0f} µs a step"
+        f"{statistics.median(ratios):.3f} (worst {min(ratios):.2f}, two alike {noise:.3f}, {len(ratios)} rounds),"
+        f" {spent.shares(decoding)}, lookup {lookup:.0f} µs a step"
     )
 
 
