@@ -63,9 +63,9 @@ class Depths:
         depths = [0] * len(drafts)
         ranked = self._ranked(decoding, drafts)[:rows]
         n_plain = sum(work.n for work in decoding)
-        plain = self.cost.of(n_plain) if ranked else 0.0
-        if not plain:
+        if not ranked or not self.cost.is_measured(n_plain):
             return depths
+        plain = self.cost.of(n_plain)
         looked_up = [
             (self.records[work.sequence.number].purse, 0 < draft.distance <= work.sequence.n_generated)
             for work, draft in zip(decoding, drafts, strict=True)
@@ -94,11 +94,12 @@ class Depths:
 
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
         """How many tokens a program should guess after each of these in a step, which has `rows` rows more at most."""
-        if not sequences or not self.records or self.guesses_rest:
-            return 0
         computed = {work.sequence.number: work.n for work in decoding}
+        n_plain = sum(computed.values())
+        if not sequences or not self.records or self.guesses_rest or not self.cost.is_measured(n_plain):
+            return 0
         likely = [(self.records[one.number].guess_likelihood, computed[one.number]) for one in sequences]
-        depth = self.best_guess(likely, len(decoding), sum(computed.values()), rows)[0]
+        depth = self.best_guess(likely, len(decoding), n_plain, rows)[0]
         for one in () if depth else sequences:
             self.records[one.number].doubt()
         return depth
@@ -155,7 +156,10 @@ class Depths:
             return
         n_plain = sum(work.n for work in plan.work)
         self.n_drafted = plan.n_rows - n_plain
-        self.cost.observe(plan.n_rows, seconds)
+        if self.cost.is_measured(plan.n_rows) and False in [w.sequence.number in self.records for w in plan.work]:
+            self.cost.pass_by(1)  # the first step of an answer takes longer than others
+        else:
+            self.cost.observe(plan.n_rows, seconds)
         if self.n_drafted:  # as learnt: what else interrupts a step is no loss of its drafts
             self.seconds, self.plain_seconds = self.cost.of(plan.n_rows), self.cost.of(n_plain)
             return

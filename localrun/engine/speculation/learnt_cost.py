@@ -46,6 +46,10 @@ class LearntCost:
                 del self._seconds[rows], self._measured[rows]
                 self._known.clear()
 
+    def is_measured(self, rows: int) -> bool:
+        """Whether so many, or fewer, were measured lately: what fewer take cannot be told from more."""
+        return min(self._seconds, default=rows + 1) <= rows
+
     def of(self, rows: float) -> float:
         """Seconds that so many rows take; 0 where nothing is known. More never take less."""
         if not self._seconds:

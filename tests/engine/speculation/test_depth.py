@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import pytest
 from hypothesis import given
@@ -530,3 +530,30 @@ def test_guesses_that_are_never_right_lose_hardly_anything(row: float, seed: int
     found = GuessingWorld(lambda rows: 1 + row * (rows - 1), 0.0, n=300, seed=seed)
     dearest = max((row + PASS) * depth for depth in found.chosen)
     assert found.time <= found.sequence.n_generated * (1 + GUESS_SHARE) + TRY + dearest
+
+
+def test_short_answers_whose_first_steps_are_slow_do_not_keep_drafts_that_cost_time() -> None:
+    """A first step takes three times as long: where drafts follow at once, none but these are measured without."""
+    depths, dice, taken = Depths(), random.Random(0), 0.0
+    for _ in range(200):
+        sequence, is_first = begun(24), True
+        while sequence.n_generated < 24:
+            draft = DraftedTokens((5,) * min(depths.most(sequence), 23 - sequence.n_generated), EVIDENCE, of_model=True)
+            (depth,) = depths.choose([StepWork(sequence, 1)], [draft], 63)
+            work = StepWork(sequence, 1, draft.tokens[:depth])
+            seconds = 3.0 if is_first else 1.0 + depth  # no draft gains anything: a row takes as long as a step
+            depths.observe(StepPlan((work,)), seconds)
+            n_right = sum(1 for _ in takewhile(lambda _: dice.random() < 0.9, work.drafts))
+            if depth:
+                depths.settle(work, n_right)
+            for _ in range(1 + n_right):
+                sequence.append(5, 0.0)
+            sequence.n_computed, is_first, taken = sequence.n_tokens - 1, False, taken + seconds
+        depths.forget(sequence)
+    assert taken <= 1.01 * 200 * (3.0 + 22)
+
+
+def test_a_step_without_drafts_is_taken_again_once_what_it_takes_is_forgotten() -> None:
+    """While each step has drafts nothing tells what one without them takes, and it may have been a bad moment."""
+    world = World(lambda rows: 1 + 0.01 * (rows - 1), right=1.0, n=10_000)
+    assert 3 <= world.chosen.count(0) <= 0.1 * len(world.chosen)
