@@ -48,6 +48,9 @@ class Speculation:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         rest = self.rest
+        if rest.passes(work):
+            rest.is_on = True
+            return []
         if rest.is_long() or not rest.goes_on(work):
             rest.is_on = False
             if reads_prompt(work):
