@@ -2,6 +2,7 @@
 
     python -m benchmarks.vs_llama_cpp --folder /tmp/models [--shapes qwen3-0.6b llama-3.2-1b] [--types Q4_0 Q8_0]
                                       [--rounds 7] [--threads N] [--depth 0 4096] [--batch 1 8] [--json FILE]
+    python -m benchmarks.vs_llama_cpp --files MODEL.gguf…
 
 Needs llama-cpp-python (its libllama, and its quantiser to make the files). In every round each case runs on llama.cpp
 without and with flash attention, then on localrun, then the machine's limits are measured. A case's ratio is the median
@@ -30,7 +31,9 @@ PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="where the model files are made and kept")
+    files = parser.add_mutually_exclusive_group(required=True)
+    files.add_argument("--folder", type=Path, help="where the model files are made and kept")
+    files.add_argument("--files", type=Path, nargs="+", help="these instead of made ones")
     parser.add_argument("--shapes", nargs="+", default=["qwen3-0.6b", "llama-3.2-1b"], choices=[*SHAPES, *PUBLISHED])
     parser.add_argument("--types", nargs="+", default=["Q4_0", "Q4_K_M", "Q8_0"])
     parser.add_argument("--rounds", type=int, default=7)
@@ -44,7 +47,9 @@ def main() -> None:
     print(f"{platform.processor() or platform.machine()}, {options.threads} threads, {datetime.date.today()}\n")
     print("| model | type | case | localrun | llama.cpp | ratio | of the limit |\n|---|---|---|---|---|---|---|")
     rows = []
-    for shape in options.shapes:
+    for path in options.files or ():
+        rows += compare(path, path.stem, "as published", cases_of(options), options.threads, options.rounds)
+    for shape in () if options.files else options.shapes:
         for qtype in options.types:
             path = model_file(options.folder, shape, qtype, bindings())
             rows += compare(path, shape, qtype, cases_of(options), options.threads, options.rounds)
