@@ -89,7 +89,7 @@ class LocalClient:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._accept(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
-        answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
+        answer = AnswerStream(self.model.constraints.parser(held, request, prompt.ids), text.stops(request), is_single)
         events = self._events(request, prompt, seen, handle, answer)
         return Generation(events, handle.cancel, handle.raise_priority)
 

@@ -16,6 +16,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError
 from localrun.base.request import Request
 from localrun.engine.constrained import Constrained, reason_of
+from localrun.text.answer_parser import AnswerParser
 from localrun.text.model_text import ModelText, begun_channel
 
 if TYPE_CHECKING:
@@ -86,6 +87,17 @@ class Constraints:
         triggers = () if held.calls is None else held.calls.triggers
         start = (held.calls and held.calls.start) or self.text.answer_start(request, prompt, triggers)
         return Constrained(matcher, start, self._tokens, self._pool, wake, skips=request.logprobs is None)
+
+    def parser(self, held: Held | None, request: Request, prompt: Sequence[int]) -> AnswerParser:
+        """Parser of the answer to a request with this prompt. Calls hold to `held` even where they have no marks."""
+        if held is None or held.calls is None:
+            return self.text.parser(request, prompt)
+
+        def is_held(call: str) -> bool:
+            ids, matcher = self.text.tokenizer.encode(call, special=True), held.grammar.matcher.deep_copy()
+            return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
+
+        return self.text.parser(request, prompt, is_held)
 
     def _go_on(self, matcher: "LLMatcher", begun: str) -> None:
         """Take the text of a cut answer. Raises ConstraintError for text that no answer begins with."""

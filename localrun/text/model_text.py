@@ -1,7 +1,7 @@
 """The text side of an opened model: tokenizer, chat template, reasoning tags, and its generation settings."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -182,8 +182,13 @@ class ModelText:
 
         return RequestTools.of(request, self.template.chosen(bool(request.tools)), self.tokenizer)
 
-    def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
-        """Parser of the answer to `request`; the end of `prompt` shows whether it begins within a thought."""
+    def parser(
+        self, request: Request, prompt: Sequence[int], is_held: Callable[[str], bool] = lambda call: True
+    ) -> AnswerParser:
+        """Parser of the answer to `request`; the end of `prompt` shows whether it begins within a thought.
+
+        `is_held` says of the text of a call whether it holds to what the request's calls are held to.
+        """
         tools = self.tools(request)
         calls = tools is not None and tools.may_call
         marks = tools.marks(self.tags.texts if self.tags else ()) if tools and calls else self.marks
@@ -192,7 +197,7 @@ class ModelText:
         strips_space = is_chat and begun_channel(request) != "answer" and self.tokenizer.vocabulary.answers_after_space
         if request.constraint is not None and not (tools and tools.must_call):
             return AnswerParser(self.tokenizer, marks, splitter and UpToAnswer(splitter), strips_space=False)
-        reader = tools.parser(prompt, splitter, marks) if tools and calls else splitter
+        reader = tools.parser(prompt, splitter, marks, is_held) if tools and calls else splitter
         return AnswerParser(self.tokenizer, marks, reader, strips_space)
 
     def answer_start(self, request: Request, prompt: Sequence[int], triggers: Sequence[int] = ()) -> AnswerStart:

@@ -4,13 +4,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from localrun_testing.call_models import TOOLS, RandomModel, assert_valid, call_text
+from localrun_testing.call_models import TOOLS, Answer, RandomModel, assert_valid, call_text
 from localrun_testing.tagged_models import THINK
 
 from localrun.base.errors import ToolSchemaError
 from localrun.base.request import Request
 from localrun.engine.call_constraints import held_to
 from localrun.text.tool_calls.dialects import DIALECTS, Dialect
+from localrun.text.tool_calls.syntax import WrittenCall
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 NO_TRIGGER = ("Harmony", "MiniMax 3", "DeepSeek 3.2", "DeepSeek 4", "Kimi 3", "GigaChat 3", "MiniCPM", "Llama 4")
@@ -76,6 +77,31 @@ def test_messages_of_harmony_are_free_and_calls_in_them_are_held() -> None:
     assert model.answer(said, tool_choice="required").calls
     unknown = model.answer(f"{thought}<|channel|>commentary to=functions.gone<|message|>")
     assert "gone" not in unknown.written
+
+
+@pytest.mark.parametrize("name", ["Hermes", "tagged XML"])
+def test_a_line_behind_a_call_may_end_the_answer(name: str) -> None:
+    dialect = BY_NAME[name]
+    model = RandomModel(call_text(dialect, "special"))
+    said = f"{dialect.syntax.write([WrittenCall('', 'now', {})])}\n"
+    for choice in ("auto", "required"):
+        answer = model.answer(f"{said}<|im_end|>", tool_choice=choice)
+        assert (answer.written, [call.name for call in answer.calls], answer.text) == (said, ["now"], "")
+
+
+def test_a_call_without_marks_holds_to_its_schema() -> None:
+    model = RandomModel(call_text(BY_NAME["Hermes"], "special"))
+
+    def answer(arguments: str, **fields: Any) -> Answer:
+        return model.answer(f'```json\n{{"name": "get_weather", "arguments": {arguments}}}\n```<|im_end|>', **fields)
+
+    (call,) = answer('{"mode": "a", "city": "Oslo"}').calls
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Oslo", "mode": "a"}')
+    for arguments in ('{"city": "Oslo"}', '{"city": "Oslo", "mode": "c"}', '{"city": "Oslo", "mode": "a", "zone": 1}'):
+        refused = answer(arguments)
+        assert refused.calls == ()
+        assert refused.text == refused.written
+    assert answer('{"city": "Oslo", "mode": "a"}', allowed_tools=("now",)).calls == ()
 
 
 def test_only_allowed_tools_are_called() -> None:

@@ -31,6 +31,7 @@ class Dialect:
     hints: tuple[str, ...] = ()
     id_form: IdForm = "call"
     is_at_start: bool = False  # a call is the whole answer
+    reads_unmarked: bool = False  # a call that is the whole answer may lack its marks
 
     def parser(
         self, tools: Tools, new_id: NewId, splitter: Splitter | None = None, marks: Marks = NO_MARKS,
@@ -46,7 +47,8 @@ class Dialect:
         syntax = self.syntax.spelled(marks.spell)
         own = "".join(syntax.marks)
         plain = Marks({}, {text: char for text, char in marks.by_text.items() if char not in own}).plain
-        return CallParser(syntax, tools, splitter, events, plain, self.is_at_start, must_call)
+        unmarked = self.reads_unmarked and not must_call
+        return CallParser(syntax, tools, splitter, events, plain, self.is_at_start, must_call, unmarked)
 
     def ids(self, prompt: Sequence[int], messages: Sequence[Mapping[str, Any]]) -> NewId:
         """Ids of the calls in an answer to `prompt`: always the same for the same prompt."""
@@ -64,7 +66,7 @@ class Dialect:
         return new_id
 
 
-HERMES = Dialect("Hermes", JsonSyntax("<tool_call>", "</tool_call>", pad="\n", between="\n"))
+HERMES = Dialect("Hermes", JsonSyntax("<tool_call>", "</tool_call>", pad="\n", between="\n"), reads_unmarked=True)
 _QWEN_XML = TaggedSyntax(
     open="<tool_call>", begin="<function=", name_end=">", key="<parameter=", key_end=">", value_end="</parameter>",
     end="</function>", close="</tool_call>", pad="\n", is_bare=True,

@@ -8,7 +8,7 @@ from typing import Any
 from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
-from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, repeated_lines, sequence
 from localrun.text.tool_calls.syntax import (
     MAX_ID,
     MAX_NAME,
@@ -88,7 +88,7 @@ class JsonSyntax:
         if self.is_list:
             return sequence(opens, '"["', repeated(one, '", "', is_single), '"]"', closes)
         if self.writes_marks:
-            return repeated(rules.rule(sequence(opens, one, closes)), rules.text(self.between), is_single)
+            return repeated_lines(rules.rule(sequence(opens, one, closes)), rules.text(self.between), is_single)
         return sequence(f"({opens})?", repeated(one, rules.text(self.between), is_single))
 
     def _written(self, rules: LarkRules, tool: HeldTool) -> str:

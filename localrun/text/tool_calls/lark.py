@@ -83,6 +83,11 @@ def repeated(one: str, separator: str, is_single: bool) -> str:
     return one if is_single else f"{one} ({sequence(separator, one)})*"
 
 
+def repeated_lines(one: str, separator: str, is_single: bool) -> str:
+    """Repetition to the end of an answer: a separator may end it, or a model that writes one would be held to go on."""
+    return one if is_single else f"{repeated(one, separator, is_single)} ({sequence(separator)})?"
+
+
 def literal_regex(text: str) -> str:
     """A regular expression for exactly this text."""
     return "".join(char if char.isalnum() or ord(char) > 127 else f"\\x{{{ord(char):x}}}" for char in text)

@@ -1,6 +1,6 @@
 """Tools and calls of one request, in the form of its model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -107,11 +107,14 @@ class RequestTools:
         """The tokens among reasoning tags and the marks of calls."""
         return _marks_of(self.tokenizer, (*tags, *self.form.dialect.syntax.marks))
 
-    def parser(self, prompt: Sequence[int], splitter: Splitter | None, marks: Marks) -> CallParser | HarmonyCallParser:
-        """Parser of an answer to `prompt`."""
+    def parser(
+        self, prompt: Sequence[int], splitter: Splitter | None, marks: Marks, is_held: Callable[[str], bool]
+    ) -> CallParser | HarmonyCallParser:
+        """Parser of an answer to `prompt`. `is_held` says of a call, as its model writes it, whether it may come."""
         dialect = self.form.dialect
         new_id = dialect.ids(prompt, self.request.messages)
-        return dialect.parser(Tools(self.request.tools), new_id, splitter, marks, self.must_call)
+        tools = Tools(self.request.tools, lambda call: is_held(dialect.syntax.write([call])))
+        return dialect.parser(tools, new_id, splitter, marks, self.must_call)
 
     @property
     def forbidden_ids(self) -> tuple[int, ...]:

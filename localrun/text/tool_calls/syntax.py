@@ -1,7 +1,7 @@
 """Parts shared by all forms of calls."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from localrun.base.dataclass import dataclass
@@ -42,9 +42,12 @@ class CallSink(Protocol):
 
 
 class Tools:
-    """The tools of a request, as far as a parser needs them."""
+    """The tools of a request, as far as a parser needs them. `takes` says whether a call holds to its schema."""
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self, tools: Sequence[Mapping[str, Any]] = (), takes: Callable[[WrittenCall], bool] = lambda call: True
+    ) -> None:
+        self.takes = takes
         functions = functions_of(tools)
         self.parameters: dict[str, Mapping[str, Any]] = {
             str(function["name"]): _mapping(function.get("parameters")) for function in functions if "name" in function
@@ -52,6 +55,11 @@ class Tools:
 
     def __contains__(self, name: str) -> bool:
         return name in self.parameters
+
+    def in_order(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments in the order of their schema, others behind."""
+        named = _mapping(_mapping(self.parameters.get(name)).get("properties"))
+        return {key: arguments[key] for key in (*named, *arguments) if key in arguments}
 
     def kind(self, name: str, key: str) -> str:
         """The type of an argument in its schema; empty where it has none, or several."""

@@ -10,7 +10,7 @@ from typing import Any
 from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
-from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, repeated_lines, sequence
 from localrun.text.tool_calls.syntax import MAX_NAME, CallSink, Spell, Tools, WrittenCall, dumps, tokens_among
 from localrun.text.tool_calls.tagged_values import TaggedValues, as_json
 from localrun.text.tool_calls.values import MAX_KEY, escaped
@@ -86,8 +86,8 @@ class TaggedSyntax:
         if self.is_section:
             return sequence(opens, line, repeated(one, line, is_single), line, closes)
         if not self.begin:
-            return repeated(rules.rule(sequence(opens, one)), line, is_single)
-        return repeated(rules.rule(sequence(opens, line, one, line, closes)), rules.text("\n"), is_single)
+            return repeated_lines(rules.rule(sequence(opens, one)), line, is_single)
+        return repeated_lines(rules.rule(sequence(opens, line, one, line, closes)), rules.text("\n"), is_single)
 
     def _line(self, rules: LarkRules) -> str:
         """Optional line end between the parts."""

@@ -144,7 +144,7 @@ class RandomModel:
         usual = "<|start|>assistant" if self.text.dialect.name == "Harmony" else "<|im_start|>assistant\n"
         ids = self.text.tokenizer.encode(prompt or usual, special=True)
         constraint = None if held is None else self.constraints.begin(held, request, ids, lambda: None)
-        stream = AnswerStream(self.text.parser(request, ids), ())
+        stream = AnswerStream(self.constraints.parser(held, request, ids), ())
         written = self._write(constraint, stream, self.text.tokenizer.encode(said, special=True))
         return Answer(
             stream.tool_calls,

@@ -85,6 +85,47 @@ CASES: dict[str, tuple[str, str, str, list[tuple[str, str, bool]]]] = {
         "",
         [("now", "{}", True), ("a.b", "{}", True)],
     ),
+    "JSON in a fence, and nothing else": (
+        "Hermes",
+        '\n```json\n{\n  "name": "now",\n  "arguments": {\n    "n": 1.50,\n    "text": "a```"\n  }\n}\n```\n',
+        "",
+        [("now", '{"text": "a```", "n": 1.5}', True)],
+    ),
+    "a fence without a language": ("Hermes", '```\n{"name": "now", "parameters": {}}```', "", [("now", "{}", True)]),
+    "JSON and nothing else": ("Hermes", '{"name": "a.b", "arguments": {"n": 2}}', "", [("a.b", '{"n": 2}', True)]),
+    **{
+        f"no call in a fence: {why}": ("Hermes", text, text, [])
+        for why, text in {
+            "a text before it": 'So:\n```json\n{"name": "now", "arguments": {}}\n```',
+            "a text behind it": '```json\n{"name": "now", "arguments": {}}\n```\nThat calls it.',
+            "another one": '```json\n{"name": "now", "arguments": {}}\n{"name": "now", "arguments": {}}\n```',
+            "an unknown tool": '```json\n{"name": "add", "arguments": {"a": 2}}\n```',
+            "more keys": '```json\n{"name": "now", "arguments": {}, "version": 1}\n```',
+            "other keys": '```json\n{"name": "now", "version": "1.0"}\n```',
+            "another language": '```python\n{"name": "now", "arguments": {}}\n```',
+            "no object": '```json\n{"name": "now", "arguments": [1]}\n```',
+            "no fence behind": '```json\n{"name": "now", "arguments": {}}\n',
+            "cut": '```json\n{"name": "now", "argum',
+        }.items()
+    },
+    "no call in a fence, and one with marks": (
+        "Hermes",
+        '```json\n{"name": "now", "arguments": {"text": "<tool_call>{"name": "now"}</tool_call>',
+        '```json\n{"name": "now", "arguments": {"text": "',
+        [("now", "{}", True)],
+    ),
+    "JSON behind a call": (
+        "Hermes",
+        '<tool_call>{"name": "now"}</tool_call>{"name": "now", "arguments": {}}',
+        '{"name": "now", "arguments": {}}',
+        [("now", "{}", True)],
+    ),
+    "JSON in a fence, of a form that begins calls otherwise": (
+        "Mistral",
+        '```json\n{"name": "now", "arguments": {}}\n```',
+        '```json\n{"name": "now", "arguments": {}}\n```',
+        [],
+    ),
     "white space alone is an answer": ("Hermes", " \n", " \n", []),
     "XML whose opener was forgotten": (
         "tagged XML",
