@@ -98,11 +98,13 @@ def run(
 
 
 def _report(output: RunOutput, completion: Completion, told: Sequence[str], logprobs: list[TokenLogprob]) -> None:
-    """Write what goes with an answer: notes that were not `told` before, the JSON of --json, or the logprobs, and the
-    figures of --stats."""
+    """Write what goes with an answer: notes that were not `told` before, that it is empty, the JSON of --json, or the
+    logprobs, and the figures of --stats."""
     for line in () if output.as_data else completion.notes:
         if line not in told:
             note(line)
+    if not (completion.text or output.as_data) and completion.stop_reason == "stop":
+        note("the answer is empty: it ended before its first word")
     if output.json:
         wanted = {} if output.logprobs is None else {"logprobs": list(map(logprob_fields, logprobs))}
         write_json(as_fields(completion) | wanted)

@@ -98,6 +98,12 @@ def test_thinking_is_on_stderr_and_only_when_asked_for(faces: Faces) -> None:
     assert faces.run("run", "x", "--show-thinking")[1:] == ("Yes.\n", "a note\n~~\n\n")
 
 
+def test_an_empty_answer_says_so_on_stderr(faces: Faces) -> None:
+    faces.answer = lambda request: "~~"
+    assert faces.run("run", "x") == (0, "", "a note\nthe answer is empty: it ended before its first word\n")
+    assert "is empty" not in faces.run("run", "x", "--json")[2], "there it is the text"
+
+
 def test_stats_are_on_stderr(faces: Faces) -> None:
     _, out, err = faces.run("run", "x", "--stats")
     assert out == "You said x.\n"
