@@ -21,6 +21,7 @@ def read_unmarked(opener: str, reader: ValueReader, sink: CallSink, tools: Tools
     if opener == FENCE:
         yield from incoming.match(("json",))
         yield from incoming.expect("{")
+    doubled = yield from incoming.match(("{",))  # as the template of Qwen2.5-Coder shows it, by mistake
     if (yield from reader.key(":")) != "name":
         raise BrokenCallError
     name = json.loads((yield from reader.buffered()))
@@ -30,7 +31,7 @@ def read_unmarked(opener: str, reader: ValueReader, sink: CallSink, tools: Tools
     if (yield from reader.key(":")) not in _ARGUMENTS:
         raise BrokenCallError
     arguments = json.loads((yield from reader.buffered()))
-    yield from incoming.expect("}")
+    yield from incoming.expect("}}" if doubled else "}")
     if opener == FENCE:
         yield from incoming.expect(FENCE)
     if (yield from incoming.skip_space()) or not isinstance(arguments, dict):

@@ -93,6 +93,12 @@ CASES: dict[str, tuple[str, str, str, list[tuple[str, str, bool]]]] = {
     ),
     "a fence without a language": ("Hermes", '```\n{"name": "now", "parameters": {}}```', "", [("now", "{}", True)]),
     "JSON and nothing else": ("Hermes", '{"name": "a.b", "arguments": {"n": 2}}', "", [("a.b", '{"n": 2}', True)]),
+    "JSON in doubled braces": (
+        "Hermes",
+        '```json\n{{"name": "now", "arguments": {"n": 2}}}\n```',
+        "",
+        [("now", '{"n": 2}', True)],
+    ),
     **{
         f"no call in a fence: {why}": ("Hermes", text, text, [])
         for why, text in {
@@ -105,6 +111,7 @@ CASES: dict[str, tuple[str, str, str, list[tuple[str, str, bool]]]] = {
             "another language": '```python\n{"name": "now", "arguments": {}}\n```',
             "no object": '```json\n{"name": "now", "arguments": [1]}\n```',
             "no fence behind": '```json\n{"name": "now", "arguments": {}}\n',
+            "braces that are doubled once": '```json\n{{"name": "now", "arguments": {}}\n```',
             "cut": '```json\n{"name": "now", "argum',
         }.items()
     },
