@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from localrun.base.content import FilePart, TextPart, text_of
@@ -34,9 +35,9 @@ def main() -> None:
     asked = parser.parse_args()
     log = server_log(asked.bytes)
     with closing(LocalClient(LoadOptions(asked.model, ctx=asked.ctx))) as client:
-        speed = reading_speed((), client.info, machine_rates(), asked.ctx // 2)
+        speed_at = partial(reading_speed, (), client.info, machine_rates())
         began = time.perf_counter()
-        ways = WaysToRead(QUESTION, client.info, lambda request: client.preview(request).n_tokens, speed)
+        ways = WaysToRead(QUESTION, client.info, lambda request: client.preview(request).n_tokens, speed_at)
         condensed, *others = ways.of(FilePart("server.log", log))
         print(f"{log.count(chr(10)):,} lines: {condensed.about}; planned in {time.perf_counter() - began:.1f} s")
         for way in (condensed, *others):

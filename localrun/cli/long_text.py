@@ -13,8 +13,8 @@ from localrun.chat.long_text.in_parts import ReadingPlan, plan_reading
 from localrun.chat.long_text.kept_notes import KeptNotes
 from localrun.chat.long_text.part_reader import PartReader
 from localrun.chat.long_text.reading_pace import ReadingPace
-from localrun.chat.long_text.reading_speed import ReadingSpeed, reading_speed
-from localrun.chat.long_text.ways_to_read import WaysToRead
+from localrun.chat.long_text.reading_speed import reading_speed
+from localrun.chat.long_text.ways_to_read import SpeedAt, WaysToRead
 from localrun.cli.console import note, show_progress
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
@@ -39,12 +39,12 @@ def read_in_parts(
     """
     count = partial(_count, client)
     plan = plan_reading(name, text, question, client.info, count)
-    speed = _speed(client, plan, answers)
-    plan = replace(plan, speed=speed)
+    speed_at = _speed_at(client, plan, answers)
+    plan = replace(plan, speed=speed_at(client.info.ctx // 2))
     kept = KeptNotes(plan, client.info)
     plan = replace(plan, n_known=kept.known(plan))
     note(f"({name}: {plan}; Ctrl-C ends the reading, and what was read counts)")
-    if (condensed := WaysToRead(question, client.info, count, speed).condensed(FilePart(name, text))) is not None:
+    if (condensed := WaysToRead(question, client.info, count, speed_at).condensed(FilePart(name, text))) is not None:
         note(f"({shorter} instead: {condensed.cost}; {condensed.about})")
     pace = ReadingPace(plan)
     with CancelOnInterrupt() as ctrl_c:
@@ -101,16 +101,15 @@ def _completion(generation: Generation, tell: Callable[[float], object]) -> Comp
     raise AssertionError("a stream ends with Done or raises")
 
 
-def _speed(client: EngineClient, plan: ReadingPlan, answers: Iterable[Mapping[str, Any]]) -> ReadingSpeed | None:
+def _speed_at(client: EngineClient, plan: ReadingPlan, answers: Iterable[Mapping[str, Any]]) -> SpeedAt:
     """How fast parts are read and noted. Where nothing has shown that yet, the first part is begun: what is read of it
     stays in the cache."""
-    info, rates = client.info, machine_rates()
-    seen = info.ctx // 2
-    speed = reading_speed(answers, info, rates, seen)
+    info, rates, known = client.info, machine_rates(), list(answers)
+    speed = reading_speed(known, info, rates)
     if speed is not None and not speed.is_measured:
         first = plan.pieces[0]
         request = plan.request(replace(first, text=first.text[: info.ctx // _TRIAL]))
         show_progress("(how fast does it read?)")
         completion = _completion(client.generate(replace(request, max_tokens=LEAST_TOKENS)), lambda share: None)
-        speed = reading_speed([completion.flat()], info, rates, seen)
-    return speed
+        known = [completion.flat()]
+    return partial(reading_speed, known, info, rates)

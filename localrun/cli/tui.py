@@ -1,13 +1,14 @@
 """`localrun tui`: the app, with a named model."""
 
 import os
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
 from localrun.base.errors import UsageError
 from localrun.base.settings import set_for_this_run
 from localrun.cli.chats import ContinueSwitch
-from localrun.cli.console import ONE_OR_MANY, at_terminal
+from localrun.cli.console import ONE_OR_MANY, at_terminal, is_terminal
 from localrun.cli.groups import (
     NO_ATTACH,
     DraftOption,
@@ -47,13 +48,16 @@ def tui(
     if not at_terminal():
         raise UsageError("the app needs a terminal", ONE_OR_MANY)
     if is_plain():
+        if not is_terminal(sys.stderr):
+            raise UsageError("the app draws on stderr, which is no terminal here", "leave out 2>, or use localrun chat")
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
     typed = asdict(machine)
     first = {name: typed.pop(name) for name in ("backend", "device", "threads")}
-    set_for_this_run(first | asdict(answers) | {"draft": draft})
+    name, held = named or model.model, {**typed, "adapters": adapters_named(lora)}
+    of_any = first if name else first | typed  # without a name, context and cache are of whichever is chosen
+    set_for_this_run(of_any | asdict(answers) | {"draft": draft})
     if offline:
         os.environ["HF_HUB_OFFLINE"] = "1"  # for what the app starts, too
-    name, held = named or model.model, {**typed, "adapters": adapters_named(lora)}
     if server is not None:
         here = {"precision": model.precision, **asdict(machine), "lora": lora}
         return open_app(choice=on_server(server, name, here), go_on=go_on)

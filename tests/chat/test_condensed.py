@@ -240,7 +240,7 @@ def ways(text: str, n_bytes_per_token: float = 4) -> list[tuple[str, bool]]:
         return size
 
     info = replace(INFO, ctx=2048)
-    found = WaysToRead("What went wrong?", info, count, ReadingSpeed(100, 10)).of(FilePart("a.log", text))
+    found = WaysToRead("What went wrong?", info, count, lambda seen: ReadingSpeed(100, 10)).of(FilePart("a.log", text))
     assert all("≈" in way.cost for way in found)
     return [(way.name, way.plan is None) for way in found]
 
@@ -284,3 +284,18 @@ def test_a_file_of_windows_is_the_same_text(encoding: str, tmp_path: Path) -> No
     path.write_bytes((b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding))
     assert read_text(path) == text
     assert condense_file(path).text == Kinds(text).condensed().text
+
+
+def test_the_time_of_a_text_is_that_of_tokens_that_see_half_of_it() -> None:
+    """A part fills the context, and a text that is read at once may not."""
+    seen: list[int] = []
+
+    def speed_at(n: int) -> ReadingSpeed:
+        seen.append(n)
+        return ReadingSpeed(100, 10)
+
+    text = "a line of a log that goes on\n" * 400
+    ways = WaysToRead("What went wrong?", replace(INFO, ctx=2048), lambda request: 500, speed_at)
+    assert ways.at_once(FilePart("a.log", text[:2000])) is not None
+    ways.in_parts(FilePart("a.log", text))
+    assert seen == [250, 1024]

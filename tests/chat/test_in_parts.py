@@ -346,7 +346,7 @@ def test_the_speed_is_that_of_tokens_that_see_many_others() -> None:
     assert by_rates[1] is not None
     assert by_rates[0].reads < by_rates[1].reads
     assert by_rates[0].writes < by_rates[1].writes
-    assert str(plan(speed=by_rates[0])).split(", ")[-1].startswith("≥"), "no answer has shown it"
+    assert str(plan(speed=by_rates[0])).split(", ")[-1].startswith("~"), "no answer has shown it"
     assert str(plan(speed=at_once)).split(", ")[-1].startswith("≈")
 
 

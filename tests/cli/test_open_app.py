@@ -64,6 +64,10 @@ def test_the_command_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="plain lines only"):
         tui(None, model=ModelOptions(), machine=MachineFlags(), answers=SettingFlags())
+    monkeypatch.setenv("TERM", "xterm")
+    terminals(monkeypatch, True, True, stderr=False)
+    with pytest.raises(UsageError, match="draws on stderr"):
+        tui(None, model=ModelOptions(), machine=MachineFlags(), answers=SettingFlags())
     terminals(monkeypatch, True, False)
     with pytest.raises(UsageError, match="needs a terminal"):
         tui(None, model=ModelOptions(), machine=MachineFlags(), answers=SettingFlags())
@@ -138,6 +142,11 @@ def test_settings_that_are_typed_hold_for_the_app_and_its_engine(monkeypatch: py
     assert settings.stop_on_loop is False
     assert settings.draft == "lookup"
     assert run_command_line(["tui", "--temperature", "hot"]) == 2
+    assert settings.ctx is None
+    assert run_command_line(["tui", "builtin", "--ctx", "1024"]) == 0
+    assert read_settings().ctx is None  # of that model alone
+    assert run_command_line(["tui", "--ctx", "1024", "--kv", "q8"]) == 0
+    assert (read_settings().ctx, read_settings().kv) == (1024, "q8")  # of whichever is chosen
 
 
 def test_a_path_that_is_not_there_says_so(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The speed at which a model reads and writes: that of earlier answers, else what this machine should reach."""
+"""The speed at which a model reads and writes: that of earlier answers, else what is usual on this machine."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _KV_BYTES = 0.5  # of keys and values in f16 for a multiply-add of attention, wh
 
 @dataclass(frozen=True, slots=True)
 class ReadingSpeed:
-    """Tokens per second: as measured, or at most so many where arithmetic and memory alone tell."""
+    """Tokens per second: as measured, or as is usual by arithmetic and memory."""
 
     reads: float
     writes: float
@@ -26,8 +26,8 @@ class ReadingSpeed:
         return n_read / self.reads + n_written / self.writes
 
     def words(self, seconds: float) -> str:
-        """A time at this speed: about so long, or at least."""
-        return f"{'≈' if self.is_measured else '≥'}{ms(1000 * seconds)}"
+        """A time at this speed: ≈ measured, ~ estimated."""
+        return f"{'≈' if self.is_measured else '~'}{ms(1000 * seconds)}"
 
 
 def reading_speed(

@@ -1,5 +1,6 @@
 """Ways to give a long text to a model, each with its cost: as it is, condensed, or in parts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -14,6 +15,7 @@ from localrun.chat.long_text.pieces import n_bytes
 from localrun.chat.long_text.reading_speed import ReadingSpeed
 from localrun.chat.token_estimate import about_tokens
 
+SpeedAt = Callable[[int], ReadingSpeed | None]
 WayName = Literal["as it is", "condensed", "in parts"]
 _FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
 _BYTES_PER_TOKEN = 0.7  # of the context, for a condensed text: about half of it, as logs have tokens of one digit
@@ -42,12 +44,15 @@ class ReadingWay:
 
 @dataclass(frozen=True, slots=True)
 class WaysToRead:
-    """The ways to read a text for a question. UsageError where there is none."""
+    """The ways to read a text for a question. UsageError where there is none.
+
+    `speed_at` tells the speed where a token sees so many others on average; None where that is not known.
+    """
 
     question: str
     info: ModelInfo
     count: Count
-    speed: ReadingSpeed | None = None
+    speed_at: SpeedAt = lambda seen: None
 
     def of(self, part: FilePart, first_line: int = 1) -> list[ReadingWay]:
         """All ways, the best one first; the text begins with this line of its file."""
@@ -66,7 +71,8 @@ class WaysToRead:
             return None
         if n_tokens > _FILL * self._ctx:
             return None
-        time = self.speed.words(self.speed.seconds(n_tokens, 0)) if self.speed else ""
+        speed = self.speed_at(n_tokens // 2)
+        time = speed.words(speed.seconds(n_tokens, 0)) if speed else ""
         return ReadingWay(name, part, n_tokens, time, about)
 
     def condensed(self, part: FilePart, first_line: int = 1) -> ReadingWay | None:
@@ -82,7 +88,8 @@ class WaysToRead:
 
     def in_parts(self, part: FilePart, first_line: int = 1) -> ReadingWay:
         """All of a text in parts."""
-        plan = plan_reading(part.name, part.text, self.question, self.info, self.count, self.speed, first_line)
+        speed = self.speed_at(self._ctx // 2)
+        plan = plan_reading(part.name, part.text, self.question, self.info, self.count, speed, first_line)
         return ReadingWay("in parts", part, plan.n_tokens, plan=plan)
 
     @property

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from localrun.base.content import FilePart
@@ -91,9 +92,9 @@ class LongText:
         from localrun.fit.machine_rates import machine_rates
 
         client, part = self._model, self.part(typed)
-        speed = reading_speed(self._answers, client.info, machine_rates(), client.info.ctx // 2)
+        speed_at = partial(reading_speed, self._answers, client.info, machine_rates())
         first = _range(typed.strip()).first_line(self.text) if typed.strip() else 1
-        ways = WaysToRead(question, client.info, self._count, speed).of(part, first)
+        ways = WaysToRead(question, client.info, self._count, speed_at).of(part, first)
         return [self._known(way) for way in ways]
 
     def _known(self, way: ReadingWay) -> ReadingWay:
