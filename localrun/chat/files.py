@@ -14,6 +14,7 @@ from localrun.base.content import Attachment, FilePart
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ImageError, UsageError
 from localrun.base.image_file import is_image_name
+from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
 from localrun.chat.images import ImageShelf
@@ -58,6 +59,11 @@ class Files:
     found: tuple[FoundFile, ...]
     is_whole: bool = True
     left_out: tuple[LeftOut, ...] = ()  # what has no text by its name, or cannot be looked at
+
+    def below(self, folder: str) -> "Files":
+        """The same files by their paths from further up; `folder` ends with a `/`, or is empty."""
+        found = tuple(replace(one, name=folder + one.name) for one in self.found)
+        return replace(self, found=found, left_out=tuple(replace(one, name=folder + one.name) for one in self.left_out))
 
     def fitting(self, glob: str = "*") -> "Files":
         """The files that match a glob, without folders, and images only where it ends as their names do.
@@ -132,16 +138,19 @@ def read_found(chosen: Sequence[FoundFile], shelf: ImageShelf, watch: ReadingWat
 def read_files(wanted: str, here: Path, shelf: ImageShelf, watch: ReadingWatch = unwatched) -> Attached:
     """Read the files that a path, a glob or a folder typed in `here` means, or a part of a file, as in `log:-200`.
 
-    UsageError where there are none.
+    Those in `here` have the same name however they are chosen: their path from there. UsageError where there are none.
     """
     try:
         root, rest = place_of(wanted, here)
         path = root / rest
         if not path.exists() and (named := part_of_file(wanted, here)) is not None:
-            return Attached([read_attachment(*named, watch)])
+            return Attached([_under(_inside(named[0].parent, here), read_attachment(*named, watch))])
         if path.is_file() or (not is_glob(rest) and not path.is_dir()):
-            return Attached([read_one(path, shelf)])
-        files = walk(root).fitting(rest) if is_glob(rest) and not path.is_dir() else walk(path).fitting()
+            return Attached([_under(_inside(path.parent, here), read_one(path, shelf))])
+        if path.is_dir():
+            files = walk(path).fitting().below(_inside(path, here))
+        else:
+            files = walk(root).fitting(rest).below(_inside(root, here))
     except (OSError, ValueError, RuntimeError) as error:  # also the home of a user whom there is not
         raise UsageError(f"{wanted} cannot be read: {error}", "check the path") from None
     _require_whole(files, str(files.root))
@@ -153,6 +162,17 @@ def read_files(wanted: str, here: Path, shelf: ImageShelf, watch: ReadingWatch =
 def read_one(path: Path, shelf: ImageShelf) -> Attachment:
     """Read one text file, or keep one image. Raises UsageError."""
     return shelf.attach(path) if is_image_name(path.name) and path.is_file() else read_attachment(path)
+
+
+def _inside(folder: Path, here: Path) -> str:
+    """The path of a folder from `here` on, with a `/` at its end; empty for `here` itself and for one elsewhere."""
+    path = os.path.relpath(folder, here).replace(os.sep, "/")
+    return "" if path == "." or path.split("/")[0] == ".." else f"{path}/"
+
+
+def _under(folder: str, read: Attachment) -> Attachment:
+    """A text by its path from further up."""
+    return replace(read, name=clean(folder, keep_newlines=False) + read.name) if isinstance(read, FilePart) else read
 
 
 def part_of_file(wanted: str, here: Path) -> tuple[Path, TextRange] | None:

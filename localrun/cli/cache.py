@@ -43,7 +43,7 @@ def list_cache(json: JsonSwitch = False) -> int:
     for model in models:
         write(f"{_name(model)}  {gib(model.nbytes)}, used {when(model.last_used)}\n")
         if model.chats:
-            write_table([_columns(chat, titles, names) for chat in model.chats])
+            write_table([_columns(chat, titles, names, model.nbytes) for chat in model.chats])
     for one in packed:
         name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
         write(f"{name}  {gib(one.nbytes)} of packed weights, used {when(one.last_used)}\n")
@@ -186,10 +186,11 @@ def _name(model: KeptModel) -> str:
     return "  ".join(part for part in (label.model or _OLD, label.precision, label.codec) if part)
 
 
-def _columns(chat: KeptChat, titles: dict[str, str], names: dict[str, str]) -> tuple[str, ...]:
-    shared = f"{gib(chat.shared_bytes)} shared" if chat.shared_bytes else ""
+def _columns(chat: KeptChat, titles: dict[str, str], names: dict[str, str], largest: int) -> tuple[str, ...]:
+    """The cells of a chat, sizes in the unit of its model's."""
+    shared = f"{gib(chat.shared_bytes, largest)} shared" if chat.shared_bytes else ""
     title = titles.get(chat.chat) or names.get(chat.chat) or ""
-    return "", gib(chat.nbytes), shared, when(chat.last_used), title, chat.chat
+    return "", gib(chat.nbytes, largest), shared, when(chat.last_used), title, chat.chat
 
 
 def _packed_row(model: PackedModel) -> dict[str, Any]:

@@ -22,21 +22,22 @@ def show_fit(name: str, machine: dict[str, Any], table: Fit) -> None:
     header = ("PRECISION", "KV", "WEIGHTS", "KLD", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
     keys = dict.fromkeys((row.precision, row.kv_codec) for row in table.rows)
     of_keys = [{row.ctx: row for row in table.rows if (row.precision, row.kv_codec) == key} for key in keys]
-    write_table([header, *(_line([of_key[ctx] for ctx in contexts]) for of_key in of_keys)])
+    largest = max((row.total_bytes for row in table.rows), default=0)
+    write_table([header, *(_line([of_key[ctx] for ctx in contexts], largest) for of_key in of_keys)])
     _show_meaning(table.rows)
     _show_recommended(table)
 
 
-def _line(rows: list[FitRow]) -> tuple[str, ...]:
-    """The cells of a precision and a codec, by context."""
+def _line(rows: list[FitRow], largest: int) -> tuple[str, ...]:
+    """The cells of a precision and a codec, by context, in the unit of the `largest`."""
     first = rows[0]
     nats = weight_kld(first.precision)
     return (
         first.precision,
         first.kv_codec,
-        ("≈" if first.approximate else "") + gib(first.weights_bytes),
+        ("≈" if first.approximate else "") + gib(first.weights_bytes, largest),
         "-" if nats is None else kld_text(nats),
-        *map(_cell, rows),
+        *(_cell(row, largest) for row in rows),
         f"{first.max_ctx:,}" if first.max_ctx else "-",
         speed_mark(first) + tps(first.est_decode_tps) if any(row.verdict != "no" for row in rows) else "-",
     )
@@ -69,8 +70,8 @@ def _show_recommended(table: Fit) -> None:
         write(f"Cached chats may use up to {gib(found.kept_kv_bytes)} more of the free memory.\n")
 
 
-def _cell(row: FitRow) -> str:
-    size = gib(row.total_bytes)
+def _cell(row: FitRow, largest: int) -> str:
+    size = gib(row.total_bytes, largest)
     return {"fits": size, "tight": f"({size})", "disk": f"{size}*", "no": "-"}[row.verdict]
 
 

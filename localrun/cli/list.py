@@ -23,7 +23,8 @@ def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int
         write_json([as_row(model) for model in models])
         return 0
     header = ("NAME", "PRECISION", "SIZE", "SEES", "USED", "PATH")
-    write_table([header, *(_columns(model) for model in models)])
+    largest = max((model.bytes for model in models), default=0)
+    write_table([header, *(_columns(model, largest) for model in models)])
     for model in models:
         if why := stored_obstacle(model):
             note(f"{model.name} {model.precision} cannot be run: {why}")
@@ -46,6 +47,6 @@ def as_row(model: StoredModel) -> dict[str, Any]:
     return {**fields, "path": str(model.path), "last_used": used, **known}
 
 
-def _columns(model: StoredModel) -> tuple[str, ...]:
+def _columns(model: StoredModel, largest: int) -> tuple[str, ...]:
     used = "" if model.last_used is None else time.strftime("%Y-%m-%d", time.localtime(model.last_used))
-    return model.name, model.precision, gib(model.bytes), "images" * sees_images(model), used, str(model.path)
+    return model.name, model.precision, gib(model.bytes, largest), "images" * sees_images(model), used, str(model.path)

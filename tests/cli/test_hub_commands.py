@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 import shutil
 import struct
 import sys
@@ -371,6 +372,7 @@ def test_unsupported_models_are_marked_everywhere(
     _, out, err = run("list")
     assert "moe F16 cannot be run: mixtures of experts" in err
     assert "odd F16 cannot be run: the tokenizer splits" in err
+    assert len(set(re.findall(r" [\d.<]+ (GiB|MiB|KiB|bytes?) ", out))) == 1, "sizes of one column have one unit"
     rows = json.loads(run("list", "--json")[1])
     check(rows, "list")
     assert [bool(row["obstacle"]) for row in rows] == [row["name"] != "builtin" for row in rows]

@@ -97,6 +97,8 @@ def test_an_empty_box_shows_the_number_that_counts() -> None:
         assert shown["top_p"] == "0.7", "config.toml goes before the model"
         app.screen.query_one(NumberRow).show_usual(Settings(), "", {})
         assert app.screen.query_one("#temperature", LineField).placeholder == "0.8 or own"
+        app.screen.query_one(NumberRow).show_usual(Settings(), "", {"temperature": None})
+        assert app.screen.query_one("#temperature", LineField).placeholder == "0.8", "a loaded model without one"
 
     drive(app, steps)
 

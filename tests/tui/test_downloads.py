@@ -31,7 +31,7 @@ from localrun.hub.remote.preview import find_on_hub, preview
 from localrun.hub.resolve import resolve
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.download_work import find_unfinished
-from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration
+from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration, items_of
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.screens.downloads.queue_file import forget, note_queued
 from localrun_tui.state.process_mark import own_mark
@@ -277,3 +277,9 @@ def test_what_waited_for_its_turn_when_the_app_was_killed_is_offered_again(home:
 
 def mark_of_parent() -> str:
     return f"{os.getppid()}-{int(psutil.Process(os.getppid()).create_time())}"
+
+
+def test_sizes_of_one_list_have_one_unit() -> None:
+    sizes = (90 << 20, 3 << 30)
+    downloads = [Download(f"{size}", "a", "org/a", "Q4_0", "queued", 0, size) for size in sizes]
+    assert [str(item.row.cells[3]) for item in items_of(downloads)] == ["0.09 GiB", "3.00 GiB"]

@@ -497,3 +497,16 @@ def test_an_unknown_home_offers_nothing() -> None:
 def test_tokens_of_a_file_are_told_only_where_it_is_text(name: str, data: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
     assert says in offer(FoundFile(tmp_path / name, name, len(data)), "@a").row.plain
+
+
+def test_a_file_has_one_name_however_it_is_chosen(tmp_path: Path) -> None:
+    """So that it is not attached twice."""
+    docs, other = tmp_path / "docs", tmp_path / "other"
+    docs.mkdir()
+    other.mkdir()
+    (docs / "b.txt").write_text("text")
+    for typed in ("docs/b.txt", "docs", "docs/", ".", "docs/*.txt", "./docs/../docs", str(docs), f"{docs}/b.*"):
+        assert [one.name for one in read_files(typed, tmp_path, SHELF).files] == ["docs/b.txt"], typed
+    assert [one.name for one in read_files("docs/b.txt:1-1", tmp_path, SHELF).files] == ["docs/b.txt:1-1"]
+    for typed in (str(docs), "../docs/b.txt"):
+        assert [one.name for one in read_files(typed, other, SHELF).files] == ["b.txt"], typed

@@ -128,8 +128,9 @@ def test_every_setting_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["disk_cache"].value == "8 GiB"
     assert all(row.value == row.setting.unset for row in rows.values() if row.key not in (*DEFAULT_SAMPLING, *UNITS))
     assert all(CHOICES[key][choice] for key in CHOICES for choice in rows[key].setting.choices)
-    own = {row.key: row.value for row in setting_rows({}, {"temperature": 0.6, "top_k": 20})}
+    own = {row.key: row.value for row in setting_rows({}, {"temperature": 0.6, "top_k": 20, "min_p": None})}
     assert (own["temperature"], own["top_k"]) == ("0.6, as the model says", "20, as the model says")
+    assert own["min_p"] == "0.05", "a loaded model without one"
     write_setting("disk_cache", "2.5")
     changed = next(row for row in setting_rows({}) if row.key == "disk_cache")
     assert (changed.value, edited(changed)) == ("2.5 GiB", "2.5")

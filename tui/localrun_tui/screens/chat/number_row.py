@@ -97,7 +97,9 @@ def _unset(name: str, own: Mapping[str, Any]) -> str:
     """The value that counts where nothing is set."""
     if own.get(name) is not None:
         return f"{number_text(own[name])}, its own"
-    return _UNSET.get(name) or f"{number_text(DEFAULT_SAMPLING[name])} or own"
+    if name in _UNSET:
+        return _UNSET[name]
+    return number_text(DEFAULT_SAMPLING[name]) + ("" if name in own else " or own")
 
 
 def number_text(value: object) -> str:

@@ -1,5 +1,6 @@
 """The downloads: progress, rate, time left and errors of each."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Protocol, cast
 
 from textual import on
@@ -86,7 +87,7 @@ class DownloadsScreen(Page[ModelChoice | None]):
 
     def _show(self, downloads: Downloads) -> None:
         empty = "Nothing is being downloaded.\nModels → Catalogue or Hub → Enter shows what fits; then you decide."
-        self.query_one(ModelList).show([_item(one) for one in downloads.all()], empty)
+        self.query_one(ModelList).show(items_of(downloads.all()), empty)
 
     @on(ModelList.Highlighted)
     def _show_detail(self) -> None:
@@ -187,14 +188,20 @@ def _goes_on(one: Download) -> bool:
     return one.choice is not None or not (one.active or one.state == "done")
 
 
-def _item(one: Download) -> Item[Download]:
+def items_of(downloads: Sequence[Download]) -> list[Item[Download]]:
+    """The lines of all downloads, with sizes in one unit."""
+    largest = max((one.total for one in downloads), default=0)
+    return [_item(one, largest) for one in downloads]
+
+
+def _item(one: Download, largest: int) -> Item[Download]:
     runs = one.state == "running"
     style = {"done": "$success", "failed": "$error"}.get(one.state, "$primary" if runs else "$foreground 40%")
     cells = (
         say(f"{one.short_name} {one.precision}"),  # the detail names the repository
         bar(one.share, _BAR, style),
         say(f"{100 * one.share:.0f} %"),
-        say(gib(one.total)),
+        say(gib(one.total, largest)),
         say(f"{gib(one.rate)}/s" if runs and one.rate else ""),
         say(duration(one.seconds_left) if runs else ""),
     )

@@ -69,7 +69,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "titles": {"on": "the model names a chat after its first answers", "off": "a chat is called as it begins"},
     "notify": {"on": "tells you when a long answer or a download is there", "off": "stays quiet"},
     "stop_on_loop": {
-        "on": "an answer that repeats itself for 512 tokens ends",
+        "on": "an answer that says the same again and again ends",
         "off": "it goes on to the longest answer",
     },
 }

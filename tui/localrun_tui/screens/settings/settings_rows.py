@@ -96,7 +96,7 @@ def _unset(key: str, own: Mapping[str, Any]) -> str:
     if own.get(key) is not None:
         return f"{own[key]:g}, as the model says"
     if key in DEFAULT_SAMPLING:
-        return f"{DEFAULT_SAMPLING[key]:g}, or the model's own"
+        return f"{DEFAULT_SAMPLING[key]:g}" + ("" if key in own else ", or the model's own")
     return f"{unset} {UNITS[key]}" if key in UNITS and unset[:1].isdigit() else unset
 
 
