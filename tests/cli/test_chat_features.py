@@ -109,7 +109,7 @@ def test_skipped_files_of_a_folder_are_listed(faces: Faces, monkeypatch: Patch, 
     (tmp_path / "docs" / "b.txt").write_bytes(b"\xff")
     type_in(monkeypatch, "/attach docs", "go", "look at @docs")
     _, _, err = faces.run("chat")
-    assert err.count("(1 of 2 left out: b.txt is not UTF-8 text)") == 2
+    assert err.count("(1 of 2 left out: docs/b.txt is not UTF-8 text)") == 2
 
 
 def test_a_line_from_a_pipe_reads_no_files(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
