@@ -21,6 +21,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request
 from localrun.client.llm import Options, request_for
 from localrun.client.local import LocalClient
+from localrun.diagnose.bench_drafts import speculating
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
@@ -100,11 +101,8 @@ def ask(client: LocalClient, request: Request, number: int) -> tuple[Completion,
     speculation = engine.scheduler.speculation
     for turn in range(3):
         which = (turn + number) % 3
-        engine.scheduler.speculation = None if which else speculation
-        try:
+        with speculating(engine, None if which else speculation):
             found[which] = next(event.completion for event in client.generate(request) if isinstance(event, Done))
-        finally:
-            engine.scheduler.speculation = speculation
     assert found[0].token_ids == found[1].token_ids == found[2].token_ids, "drafts changed the answer"
     return found[0], found[1], found[2]
 

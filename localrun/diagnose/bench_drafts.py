@@ -1,7 +1,8 @@
 """Benchmark of drafts: the same answers with and without them, in turns."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, UsageError
@@ -11,6 +12,7 @@ from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel
 from localrun.engine.sampler import SamplerSettings
+from localrun.engine.speculation.speculation import Speculation
 
 TABLE = "".join(f"| worker {n} | block {64 * n} of 4096 | {n % 7} waiting |\n" for n in range(12))
 TEXTS = {
@@ -47,15 +49,22 @@ def bench_drafts(
             progress(f"round {number} of {repeats}: drafts, {name}")
             turns = [(plain, None), (drafted, speculation)]
             for figures, drafts in reversed(turns) if number % 2 else turns:
-                engine.scheduler.speculation = drafts
-                try:
+                with speculating(engine, drafts):
                     figures.append(answer(engine, ids, n))
-                finally:
-                    engine.scheduler.speculation = speculation
         rates = [statistics.median(map(decode_rate, figures[1:])) for figures in (drafted, plain)]
         n_drafted, n_accepted = (sum(getattr(one, key) for one in drafted[1:]) for key in ("n_drafted", "n_accepted"))
         found.append(DraftRun(name, n, rates[0], rates[1], n_drafted, n_accepted))
     return found
+
+
+@contextmanager
+def speculating(engine: Engine, speculation: Speculation | None) -> Iterator[None]:
+    """Draft like this, or not at all, while open."""
+    before, engine.scheduler.speculation = engine.scheduler.speculation, speculation
+    try:
+        yield
+    finally:
+        engine.scheduler.speculation = before
 
 
 def answer(engine: Engine, ids: tuple[int, ...], n: int) -> GenerationFigures:

@@ -12,7 +12,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.hf_classes import hf_ties
 from localrun.model.archs.reading import fields_of
-from localrun.model.capability import check_loadable, check_runnable, obstacle
+from localrun.model.capability import check_loadable, config_or_obstacle
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.shapes import layer_shapes, outer_shapes
@@ -64,7 +64,7 @@ def shape_of(source: TensorSource) -> ModelShape:
     A model of an unsupported architecture has one too: its layers are assumed to be alike, and to store what its
     metadata says.
     """
-    known, why = _known(source)
+    known, why = config_or_obstacle(source)
     caches: tuple[CacheKind, ...] = ()
     tied = source.format == "gguf" or hf_ties(source.metadata)
     try:
@@ -75,14 +75,6 @@ def shape_of(source: TensorSource) -> ModelShape:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
         caches, experts = unsupported_layers(source.metadata, config), _experts(source)
     return replace(make_shape(config, tied, experts, why), caches=caches)
-
-
-def _known(source: TensorSource) -> tuple[ModelConfig | None, str]:
-    """The config of a model that can be run, which takes longest to read, or why it cannot be run."""
-    try:
-        return check_runnable(source), ""
-    except ModelFileError:
-        return None, obstacle(source)
 
 
 def loadable_shape(source: TensorSource) -> ModelShape:

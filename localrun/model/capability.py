@@ -32,15 +32,20 @@ def check_loadable(source: TensorSource) -> None:
     weight_refs(arch_of(source), check_runnable(source), source)
 
 
-def obstacle(source: TensorSource) -> str:
-    """Why a model cannot be run, in half a sentence; empty when it can be. Raises like check_runnable otherwise."""
+def config_or_obstacle(source: TensorSource) -> tuple[ModelConfig | None, str]:
+    """The config of a model that can be run, or why it cannot be, in half a sentence. Raises like check_runnable
+    otherwise."""
     try:
-        check_runnable(source)
+        return check_runnable(source), ""
     except ModelFileError as error:
         if error.code != "UNSUPPORTED":
             raise
-        return error.message.removeprefix(f"{error.path}: ")
-    return ""
+        return None, error.message.removeprefix(f"{error.path}: ")
+
+
+def obstacle(source: TensorSource) -> str:
+    """Why a model cannot be run, in half a sentence; empty when it can be. Raises like check_runnable otherwise."""
+    return config_or_obstacle(source)[1]
 
 
 def flaw(source: TensorSource) -> str:
